@@ -89,7 +89,7 @@ function parseText(value: unknown): string {
   if (typeof value !== 'string') return reject('Not a valid string.');
   const problem = textProblem(value);
   if (problem) reject(problem);
-  // PGlite drops it when it reads the column.
+  // Many programs drop it when they decode text, so it would not come back as it was sent.
   if (value.startsWith('\ufeff')) reject('A byte order mark at the beginning is not allowed.');
   const tooLong = lengthProblem(value, MAX_TEXT_LENGTH);
   return tooLong ? reject(tooLong) : value;

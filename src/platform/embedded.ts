@@ -1,14 +1,19 @@
 import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, realpathSync, renameSync, rmSync } from 'node:fs';
+import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { PGlite } from '@electric-sql/pglite';
-import { PrismaPGlite } from 'pglite-prisma-adapter';
+import { PrismaPg } from '@prisma/adapter-pg';
+import pg from 'pg';
 import type { Lifecycle } from '../kernel/lifecycle.ts';
-import { decoders } from './decode.ts';
 import type { Driver } from './driver.ts';
+import { EmbeddedStream } from './embeddedstream.ts';
 import { lockFolder } from './folderlock.ts';
 import { migrate } from './migrate.ts';
 import { describeFileFailure, isDiskFull, OperatorError } from './operatorerror.ts';
+import { PreparedQuery, type Row } from './prepared.ts';
+import { planSettings } from './sessionoptions.ts';
+import { runTransaction } from './transaction.ts';
 
 /**
  * Opens PGlite in `dataDir`, owned by this process alone, or the instance of a test (`openOther`). Throws an OperatorError
@@ -21,8 +26,6 @@ export async function openEmbedded(dataDir: string, lifecycle: Lifecycle, openOt
     ? await openOther()
     : await openFolder(dataDir, lifecycle).catch((failure) => Promise.reject(explain(failure, dataDir)));
   lifecycle.onClose(() => embedded.close());
-  // For handwritten statements; Prisma's adapter has its own. Parsers that are passed with each statement double its cost.
-  Object.assign(embedded.parsers, decoders);
   if (!openOther) exitWhenEngineEnds(embedded, dataDir);
   try {
     await migrate({
@@ -32,13 +35,35 @@ export async function openEmbedded(dataDir: string, lifecycle: Lifecycle, openOt
   } catch (failure) {
     throw isDiskFull(dataDir) && !openOther ? explain(failure, dataDir) : failure;
   }
+  const pool = openPool(embedded);
+  lifecycle.onClose(() => pool.end());
   return {
-    adapter: new PrismaPGlite(embedded),
-    run: async ({ text }, values) => (await embedded.query(text, values)).rows,
-    transact: (work) =>
-      embedded.transaction((transaction) => work(async ({ text }, values) => (await transaction.query(text, values)).rows)),
+    adapter: new PrismaPg(pool),
+    // The driver resolves with whatever the query passes to its callback: the rows.
+    run: (statement, values) => pool.query(new PreparedQuery(statement, values)) as unknown as Promise<Row[]>,
+    transact: (work) => runTransaction(pool, work),
     pool: null,
   };
+}
+
+/** A pool of one connection, as PGlite has one session: a transaction has it to itself, and everything else waits. */
+function openPool(embedded: PGlite): pg.Pool {
+  return new pg.Pool({
+    max: 1,
+    idleTimeoutMillis: 0,
+    // PGlite has one user, and no TLS, whatever variables for other programs say.
+    user: 'postgres',
+    database: 'postgres',
+    ssl: false,
+    stream: () => new EmbeddedStream(embedded) as unknown as Socket,
+    onConnect: prepareSession,
+  });
+}
+
+/** A connection that is opened anew would find the session with the statements that were prepared in it. */
+async function prepareSession(client: pg.ClientBase): Promise<void> {
+  await client.query('DISCARD ALL');
+  for (const [name, value] of Object.entries(planSettings)) await client.query(`SET ${name} = ${value}`);
 }
 
 async function openFolder(dataDir: string, lifecycle: Lifecycle): Promise<PGlite> {

@@ -8,7 +8,7 @@ import type { Logger } from './logger.ts';
 import { PreparedQuery, type Row } from './prepared.ts';
 import { isRejectedRole, isReply, PROBE_DEADLINE_MS, Probe } from './probe.ts';
 import { isRead, type Statement } from './query.ts';
-import { sessionOptions, withSession } from './sessionoptions.ts';
+import { planOptions, sessionOptions, withSession } from './sessionoptions.ts';
 import { SlowLog } from './slowlog.ts';
 
 /** How long PostgreSQL may send nothing, while statements wait for it, before it is probed. */
@@ -76,9 +76,7 @@ export class Pool extends pg.Pool {
       idleTimeoutMillis: 30_000,
       ...timeouts,
       keepAlive: true,
-      // JIT compilation takes longer than any statement of ours, and planning as long as most: plans are reused. A reused plan
-      // must stay right when a table that was empty has grown, also within functions and foreign keys: so sequential scans are off.
-      ...withSession(url, `${session} -c jit=off -c plan_cache_mode=force_generic_plan -c enable_seqscan=off`),
+      ...withSession(url, `${session} ${planOptions}`),
       application_name: 'portico',
     });
     this.slowLog = new SlowLog(log);

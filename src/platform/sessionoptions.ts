@@ -12,6 +12,18 @@ export const sessionOptions =
   '-c idle_session_timeout=0 -c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3';
 
 /**
+ * How statements are planned. JIT compilation takes longer than any statement of ours, and planning as long as most: plans are
+ * reused. A reused plan must stay right when a table that was empty has grown, also within functions and foreign keys: so
+ * sequential scans are off.
+ */
+export const planSettings = { jit: 'off', plan_cache_mode: 'force_generic_plan', enable_seqscan: 'off' } as const;
+
+/** The settings in the form of `options`. */
+export const planOptions = Object.entries(planSettings)
+  .map(([name, value]) => `-c ${name}=${value}`)
+  .join(' ');
+
+/**
  * The driver's configuration for an address and the settings of a session. The driver would use `options` of the URL in place of
  * ours, so both are sent in one value; ours come last, and therefore hold.
  */

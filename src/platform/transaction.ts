@@ -1,8 +1,8 @@
 import type pg from 'pg';
 import { hasCode, missingCodes, READ_TIMEOUT } from './errors.ts';
-import type { Pool } from './pool.ts';
 import { PreparedQuery, type Row } from './prepared.ts';
 import type { RunStatement } from './query.ts';
+import type { SlowLog } from './slowlog.ts';
 
 /**
  * The SQLSTATEs after which a connection is of no more use: a write to a server that takes none (25006), which may have been replaced
@@ -11,8 +11,15 @@ import type { RunStatement } from './query.ts';
  */
 const uselessCodes = new Set(['25006', '0A000']);
 
+/** What a transaction uses of a pool. The embedded database's pool has neither a log of what is slow nor outages. */
+interface TransactionPool {
+  connect(): Promise<pg.PoolClient>;
+  readonly slowLog?: Pick<SlowLog, 'reportStatement'>;
+  rejectAs?(failure: unknown): Promise<never>;
+}
+
 /** Runs `work` in a transaction on one connection of the pool: commits when it returns, rolls back when it throws. */
-export async function runTransaction<Result>(pool: Pool, work: (run: RunStatement) => Promise<Result>): Promise<Result> {
+export async function runTransaction<Result>(pool: TransactionPool, work: (run: RunStatement) => Promise<Result>): Promise<Result> {
   const client = await pool.connect();
   // The running statement gets the error of a broken connection; without a listener the same error would end the process.
   const ignore = () => {};
@@ -22,7 +29,7 @@ export async function runTransaction<Result>(pool: Pool, work: (run: RunStatemen
     await client.query('BEGIN');
     const result = await work((statement, values) => {
       const query = new PreparedQuery(statement, values);
-      return runOn(client, query).finally(() => pool.slowLog.reportStatement(statement.text, query.sentAt));
+      return runOn(client, query).finally(() => pool.slowLog?.reportStatement(statement.text, query.sentAt));
     });
     // PostgreSQL answers COMMIT with ROLLBACK where a statement has failed and `work` ignored it.
     const { command } = await client.query('COMMIT');
@@ -37,7 +44,8 @@ export async function runTransaction<Result>(pool: Pool, work: (run: RunStatemen
       });
     // Its prepared statements are of no use either if tables were dropped and created anew.
     if (hasCode(failure, uselessCodes) || hasCode(failure, missingCodes)) broken = failure as Error;
-    return await pool.rejectAs(failure);
+    await pool.rejectAs?.(failure);
+    throw failure;
   } finally {
     client.removeListener('error', ignore);
     client.release(broken);
