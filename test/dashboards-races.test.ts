@@ -168,6 +168,20 @@ describe('one default a project', () => {
     const after = await portico.ask('GET', pathOf(project_id, standing));
     expect([after.text, after.headers.etag]).toEqual([before.text, before.headers.etag]);
   });
+
+  test('a setter who may not edit the dashboard takes no lock, and writes nothing that is rolled back', async () => {
+    const { project_id } = portico.demo;
+    const theirs = await create(project_id, { is_public: true });
+    const statements: string[] = [];
+    portico.listen((sql) => void statements.push(sql));
+    const body = { name: 'mine', is_default: true };
+    for (const [id, status] of [
+      [theirs, 403],
+      ['00000000-0000-7000-8000-000000000000', 404],
+    ] as const)
+      expect((await portico.ask('PUT', pathOf(project_id, id), { body, as: 'member' })).status).toBe(status);
+    expect(statements.filter((sql) => /UPDATE/.test(sql))).toEqual([]);
+  });
 });
 
 describe('versions', () => {

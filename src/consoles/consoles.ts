@@ -133,10 +133,9 @@ export class Consoles {
     const { database, projectId, viewer } = scope;
     const { userId } = viewer;
     const identity = { id: sessionId, projectId, instanceId, userId, endpoint };
-    const session = this.#sessions.get(sessionId) ?? (await this.#moveHere(database, identity, after));
+    // A session of somebody else is looked for where one that does not exist is, so that nobody can tell the two apart.
+    const session = this.#findOwn(identity) ?? (await this.#moveHere(database, identity, after));
     if (!session) return this.#explainLoss(database, identity);
-    const { identity: own } = session;
-    if (own.userId !== userId || own.instanceId !== instanceId || own.projectId !== projectId) return 'session_gone';
     const { start, end } = session.scrollback;
     const position = session.isSerial ? (after ?? start) : end;
     if (position < start || position > end) return 'after_not_kept';
@@ -156,6 +155,13 @@ export class Consoles {
         }
       },
     };
+  }
+
+  /** The session if it runs here, and is one of that user, instance and project. */
+  #findOwn({ id, userId, instanceId, projectId }: SessionIdentity): LiveSession | undefined {
+    const session = this.#sessions.get(id);
+    const own = session?.identity;
+    return own?.userId === userId && own.instanceId === instanceId && own.projectId === projectId ? session : undefined;
   }
 
   #attach(scope: ProjectScope, session: LiveSession, client: ConsoleClient, position: number): Attachment {

@@ -99,9 +99,12 @@ export async function claimSession(
 ): Promise<string[] | null> {
   const [row] = await database.query<{ formerId: string; runner: string | null }>`
     UPDATE console_sessions AS session SET owner = ${processId}::uuid, runner = coalesce(session.runner, before.owner)
-    FROM (SELECT id, owner FROM console_sessions WHERE id = ${id}::uuid FOR UPDATE) AS before
-    WHERE session.id = before.id AND session.ended IS NULL AND session.user_id = ${userId}::uuid
-      AND session.instance_id = ${instanceId}::uuid AND session.project_id = ${projectId}::uuid
+    FROM (
+      SELECT id, owner FROM console_sessions
+      WHERE id = ${id}::uuid AND user_id = ${userId}::uuid AND instance_id = ${instanceId}::uuid AND project_id = ${projectId}::uuid
+      FOR UPDATE
+    ) AS before
+    WHERE session.id = before.id AND session.ended IS NULL
     RETURNING before.owner AS "formerId", session.runner`;
   return row ? [row.formerId, row.runner ?? row.formerId] : null;
 }

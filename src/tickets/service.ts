@@ -139,7 +139,7 @@ async function findConsoleInstance({ database, projectId }: ProjectScope<SqlClie
   // Variables have been checked for it; the literals of a document have not.
   if (!instanceId) throw Fault.invalidFields({ instanceId: [neededForConsole] });
   const [instance] = await database.query<{ id: string }>`
-    SELECT id FROM instances WHERE id = ${instanceId}::uuid AND project_id = ${projectId}::uuid`;
+    SELECT id FROM instances WHERE id = ${instanceId}::uuid AND project_id = ${projectId}::uuid AND status <> 'deleted'`;
   if (!instance) throw Fault.notFound();
   return instance.id;
 }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { openProject, type ProjectScope, rebindScope } from '../../src/access/scope.ts';
@@ -155,6 +156,22 @@ it.each(['the same process', 'another process'])('a session is entered in its ow
   } finally {
     await move(app.demo.project_id);
   }
+});
+
+it('a session of somebody else is looked for like one that does not exist, and is not locked', async () => {
+  const consoles = openProcess();
+  const theirs = await begin(consoles, await admit('admin'));
+  const member = await admit('member');
+  const lookFor = async (sessionId: string) => {
+    const statements: string[] = [];
+    app.listen((sql, values) => {
+      if (values.includes(sessionId)) statements.push(sql);
+    });
+    return [await consoles.prepare(member, { ...request, instanceId: instance, sessionId }), ...statements];
+  };
+  const absent = await lookFor(randomUUID());
+  expect(absent[0]).toBe('session_gone');
+  expect(await lookFor(theirs)).toEqual(absent);
 });
 
 it('a client that takes its session back while the process reads who has claimed it keeps it', async () => {

@@ -3,7 +3,15 @@ import { type AddressInfo, createServer } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { isPostgres, startApp, type TestApp } from '../support/app.ts';
 import { passSeconds } from '../support/clock.ts';
-import { type ConsoleSocket, type Guest, openConsole, openConsoleSocket, openGuest, setEndpoint } from '../support/console.ts';
+import {
+  type ConsoleSocket,
+  type Guest,
+  openConsole,
+  openConsoleSocket,
+  openGuest,
+  setEndpoint,
+  takeConsoleTicket,
+} from '../support/console.ts';
 import { openPlainFeed } from '../support/feed.ts';
 
 /** What takes two seconds where nothing else runs. */
@@ -182,8 +190,13 @@ describe('an instance of which nothing is to be had', () => {
     await app.app.database.instance.update({ where: { id: instance }, data: { status: 'stopped' } });
     const still = { code: 4404, reason: 'instance_not_running' };
     expect(await openBoth()).toEqual([still, still]);
+    const { path, ticket } = await takeConsoleTicket(app, instance);
     await app.app.database.instance.update({ where: { id: instance }, data: { status: 'deleted' } });
-    expect(await openBoth()).toEqual([{ code: 4404, reason: 'instance_gone' }, 404]);
+    expect(await openConsoleSocket(app.baseUrl, `${path}?ticket=${ticket}`, {}).closed).toEqual({ code: 4404, reason: 'instance_gone' });
+    const { closed, refused } = byHeader(app.demo.users.member.token ?? '');
+    expect(await Promise.race([closed, refused.then(({ status }) => status)])).toBe(404);
+    const body = { target: 'console', instance_id: instance };
+    expect(await app.ask('POST', `${app.projectPath}/websocket-tickets`, { body, as: 'member' })).toMatchObject({ status: 404 });
     expect(guest.connections()).toBe(0);
   });
 

@@ -43,6 +43,9 @@ async function expectAlive(): Promise<void> {
 /** A frame of one byte. */
 const TINY = Buffer.from([0x81, 0x81, 0, 0, 0, 0, 0x78]);
 const READ_BYTES = 64 * 1024;
+/** The header of a masked text of 16 KiB. */
+const LARGE_BYTES = 16 * 1024;
+const LARGE = Buffer.from([0x81, 0xfe, LARGE_BYTES >> 8, LARGE_BYTES & 0xff, 0, 0, 0, 0]);
 /** More than two reads bring. */
 const COUNT = 20_000;
 
@@ -70,6 +73,29 @@ it('a peer that sends too many messages at once has to wait, and each of them is
   receive.mockRestore();
   // The thousand are exceeded in the middle of a read, which is handled still.
   expect(Math.max(...handled.values())).toBeLessThanOrEqual(1_000 + READ_BYTES / TINY.length);
+  feed.socket.terminate();
+});
+
+it('of large messages one read is handled, and then everything else has its turn', async () => {
+  const feed = await open();
+  const { _socket: stream } = feed.socket as unknown as { _socket: Socket };
+  let iteration = 0;
+  const count = () => {
+    iteration += 1;
+    timer = setImmediate(count);
+  };
+  let timer = setImmediate(count);
+  const handled = new Map<number, number>();
+  const receive = vi.spyOn(SocketConnection.prototype, 'receive').mockImplementation((bytes) => {
+    handled.set(iteration, (handled.get(iteration) ?? 0) + bytes.length);
+  });
+  const messages = Array.from({ length: 200 }, () => Buffer.concat([LARGE, Buffer.alloc(LARGE_BYTES)]));
+  stream.write(Buffer.concat(messages));
+  await expect.poll(() => [...handled.values()].reduce((sum, bytes) => sum + bytes, 0)).toBe(200 * LARGE_BYTES);
+  clearImmediate(timer);
+  receive.mockRestore();
+  // A message before the bound is reached, the one that reaches it, and the rest of its read.
+  expect(Math.max(...handled.values())).toBeLessThanOrEqual(3 * READ_BYTES);
   feed.socket.terminate();
 });
 

@@ -12,6 +12,8 @@ const CLOSE_TIMEOUT_MS = 1_000;
  */
 const MESSAGES_AT_ONCE = 1_000;
 const FLOOD_PAUSE_MS = 100;
+/** How many bytes of messages are handled in an iteration: what is behind them waits for the next one, after all other sockets. */
+const BYTES_AT_ONCE = 64 * 1024;
 
 /** The handler of a WebSocket's events. */
 interface SocketListener {
@@ -32,6 +34,7 @@ interface SocketListener {
 export class ServerSocket extends WebSocket {
   connection: SocketListener | null = null;
   #messagesAtOnce = 0;
+  #bytesAtOnce = 0;
   /** Whether the peer of too many messages has to wait. */
   #isFlooded = false;
   /** Whether the user of the socket has paused it. */
@@ -68,38 +71,42 @@ export class ServerSocket extends WebSocket {
 
   /** Reads the socket again, unless there is another reason not to. */
   #continue(): void {
-    if (!this.#isFlooded && !this.#isHeld && !this.#isThrottled) super.resume();
+    if (!this.#isFlooded && this.#bytesAtOnce < BYTES_AT_ONCE && !this.#isHeld && !this.#isThrottled) super.resume();
   }
 
   /**
    * Counts a message, a ping or a pong, also on a socket that is closing. Nothing else limits the number of a console's, or of what is
    * ignored.
    */
-  countMessage(): void {
+  countMessage(bytes: number): void {
     if (this.#isFlooded) return;
     this.#messagesAtOnce += 1;
+    this.#bytesAtOnce += bytes;
     if (this.#messagesAtOnce === 1) setImmediate(() => this.#endIteration());
-    if (this.#messagesAtOnce <= MESSAGES_AT_ONCE) return;
-    this.#isFlooded = true;
+    if (this.#messagesAtOnce > MESSAGES_AT_ONCE) this.#isFlooded = true;
+    else if (this.#bytesAtOnce < BYTES_AT_ONCE) return;
     super.pause();
   }
 
   /** The pause begins when the messages have been handled, which may take longer than the pause. */
   #endIteration(): void {
+    const isFull = this.#bytesAtOnce >= BYTES_AT_ONCE;
     this.#messagesAtOnce = 0;
-    if (!this.#isFlooded) return;
-    setTimeout(() => {
+    this.#bytesAtOnce = 0;
+    const endFlood = () => {
       this.#isFlooded = false;
       this.#continue();
-    }, FLOOD_PAUSE_MS);
+    };
+    if (this.#isFlooded) setTimeout(endFlood, FLOOD_PAUSE_MS);
+    else if (isFull) this.#continue();
   }
 }
 
 const connectionOf = (socket: WebSocket) => (socket as ServerSocket).connection;
 
 /** The connection of a socket that has received something. */
-function connectionOfReceived(socket: WebSocket): SocketListener | null {
-  (socket as ServerSocket).countMessage();
+function connectionOfReceived(socket: WebSocket, bytes: number): SocketListener | null {
+  (socket as ServerSocket).countMessage(bytes);
   return connectionOf(socket);
 }
 
@@ -111,15 +118,16 @@ function onError(this: WebSocket, failure: Error): void {
 }
 
 function onPing(this: WebSocket, payload: Buffer): void {
-  connectionOfReceived(this)?.receivePing(payload);
+  connectionOfReceived(this, payload.length)?.receivePing(payload);
 }
 
-function onPong(this: WebSocket): void {
-  connectionOfReceived(this)?.countPong();
+function onPong(this: WebSocket, payload: Buffer): void {
+  connectionOfReceived(this, payload.length)?.countPong();
 }
 
 function onMessage(this: WebSocket, data: RawData, isBinary: boolean): void {
-  connectionOfReceived(this)?.receive(data as Buffer, isBinary);
+  const bytes = data as Buffer;
+  connectionOfReceived(this, bytes.length)?.receive(bytes, isBinary);
 }
 
 function onClose(this: WebSocket, code: number): void {
