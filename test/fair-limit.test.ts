@@ -41,6 +41,14 @@ it('one owner has half of the places, and others the rest', async () => {
   expect(limit.waiting).toBe(5);
 });
 
+it('of an odd number of places one owner has half, rounded up', async () => {
+  const { begun, run } = recordTasks(3);
+  for (let index = 1; index <= 4; index += 1) void run('many', String(index));
+  void run('other');
+  await settle();
+  expect(begun).toEqual(['1', '2', 'other']);
+});
+
 it('a task that fails makes room for the next, also of the same owner', async () => {
   const limit = new FairLimit(1);
   const failing = limit.run('one', () => Promise.reject(new Error('no')));

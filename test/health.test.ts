@@ -11,6 +11,7 @@ import { createClientAddresses } from '../src/transport/http/addresses.ts';
 import { logRequests } from '../src/transport/http/requestlog.ts';
 import { isPostgres, startApp, startRestingApp, type TestApp } from './support/app.ts';
 import { openPlainFeed, openSocket } from './support/feed.ts';
+import { makeProject } from './support/fixtures.ts';
 
 let app: TestApp;
 /** The metrics of the app when nobody had asked it for anything. */
@@ -76,6 +77,8 @@ describe('health', () => {
 
   it('while it warms up, it is not ready, but serves; it reads what each route reads, and writes nothing', async () => {
     const warming = await startRestingApp();
+    // A project that is new has nothing in it.
+    await makeProject(warming, { member: 'member' });
     const sent = new Set<string>();
     warming.listen((sql) => sent.add(sql));
     // The time limit of the warm-up is not reached before all of this has happened, however busy the machine is.

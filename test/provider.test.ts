@@ -113,6 +113,30 @@ describe('tokens of the provider', () => {
     await expectRefused(app, oldToken);
   });
 
+  it('of a key that is withdrawn while they are being checked are refused from then on', async () => {
+    const [withdrawn, successor] = [await makeKey('RS256', 'withdrawn'), await makeKey('ES256', 'successor')];
+    const advance = (seconds: number) => vi.setSystemTime(Date.now() + seconds * 1000);
+    vi.useFakeTimers({ toFake: ['Date'] });
+    advance(8);
+    provider.show(withdrawn);
+    await app.app.tokens.verify(await provider.sign(withdrawn, owner));
+    advance(2);
+    const tokens = await Promise.all(Array.from({ length: 64 }, (_, index) => provider.sign(withdrawn, owner, { jti: String(index) })));
+    let isFetching = false;
+    provider.answer((_request, response) => {
+      isFetching = true;
+      setTimeout(() => response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ keys: [successor.jwk] })), 50);
+    });
+    const fetched = app.app.tokens.verify(await provider.sign(successor, owner));
+    await vi.waitUntil(() => isFetching);
+    const checkUntilRefused = async (first: number) => {
+      for (let at = first; ; at += 1) await app.app.tokens.verify(tokens[at % tokens.length] as string);
+    };
+    await Promise.allSettled([0, 8, 16, 24, 32, 40, 48, 56].map(checkUntilRefused));
+    await fetched;
+    for (const token of tokens) await expect(app.app.tokens.verify(token)).rejects.toMatchObject({ code: 'not_authenticated' });
+  });
+
   it('of a key that cannot be fetched are 503, and the provider is shown as away until it is back', async () => {
     const isAway = async () => (await app.ask('GET', '/health/ready', { as: null })).json.checks.identity_provider;
     const late = await makeKey('ES256', 'late');
@@ -125,6 +149,22 @@ describe('tokens of the provider', () => {
     provider.show(late);
     await expect.poll(isAway).toBe('up');
     await expectTaken(app, await provider.sign(late, owner));
+  });
+
+  it('that were verified are not verified again because others name an unknown kid', async () => {
+    const { tokens } = app.app;
+    vi.useFakeTimers({ toFake: ['Date'] });
+    vi.setSystemTime(Date.now() + 20_000);
+    const known = await makeKey('ES256', 'known');
+    provider.show(known);
+    const token = await provider.sign(known, owner);
+    for (let times = 0; times < 2; times += 1) await tokens.verify(token);
+    const claims = await tokens.verify(token);
+    vi.setSystemTime(Date.now() + 2_000);
+    const asked = provider.asked();
+    await expect(tokens.verify(await provider.sign(await makeKey('ES256', 'nobody’s'), owner))).rejects.toThrow();
+    expect(provider.asked()).toBe(asked + 1);
+    expect(await tokens.verify(token)).toBe(claims);
   });
 
   it('under any number of unknown kids do not make the provider’s work', async () => {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { countStatements, startRestingApp, type TestApp, type TestResponse } from './support/app.ts';
+import { homeOf } from './support/doors.ts';
 import { send } from './support/matrix.ts';
 import { type Operation, routeOperations, variantsOf } from './support/operations.ts';
 import { addRows } from './support/rows.ts';
@@ -34,7 +35,7 @@ test('every v1 route takes the number of statements that is written down here', 
   for (const operation of routeOperations()) {
     const dashboardId = await addDashboard(app.demo.project_id);
     const { response, statements } = await count(() => sendRoute(operation, dashboardId));
-    expect(response.status, `${operation.name}: does sendRoute know the ids of its path? ${response.text}`).toBe(operation.route?.status);
+    expect(response.status, `${operation.name}: ${response.text}`).toBe(operation.route?.status);
     counted[operation.name.replace('/v1/organizations/:organization_id/projects/:project_id', '…')] = statements;
   }
   expect(counted).toEqual({
@@ -58,16 +59,9 @@ test('every v1 route takes the number of statements that is written down here', 
 
 /** Sends a route as the admin with valid values for everything it requires; the ticket is for a console. */
 async function sendRoute(operation: Operation, dashboardId: string): Promise<TestResponse> {
-  const { demo } = app;
-  const values: Record<string, unknown> = {
-    organization_id: demo.organization_id,
-    project_id: demo.project_id,
-    dashboard_id: dashboardId,
-    instance_id: demo.instances.eligible,
-    target: 'console',
-  };
+  const values: Record<string, unknown> = { ...homeOf(app), dashboard_id: dashboardId, target: 'console' };
   const own = Object.fromEntries(operation.variables.filter(({ name }) => name in values).map(({ name }) => [name, values[name]]));
-  const admin = { name: 'admin', bearer: demo.users.admin.token ?? '', user: 'admin', isSession: true } as const;
+  const admin = { name: 'admin', bearer: app.demo.users.admin.token ?? '', user: 'admin', isSession: true } as const;
   return send(app, { caller: admin, operation, values: { ...variantsOf(operation)[0]?.values, ...own } });
 }
 

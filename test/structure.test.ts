@@ -235,6 +235,12 @@ describe('the table of routes', () => {
     expect(listed.sort(), 'the tables of docs/v1.md have a row for each route').toEqual(served.sort());
   });
 
+  it('has the names that docs/choices.md gives to the operations without one in the contract', () => {
+    const [, text = ''] = /those without a name there ([\s\S]*?)\.\n/.exec(read('docs/choices.md')) ?? [];
+    const named = [...text.matchAll(/`(\w+)`/g)].map(([, name]) => name);
+    expect(['create_websocket_ticket', ...named].sort()).toEqual(Object.keys(operations).sort());
+  });
+
   it('answers the statuses of the contract alone', () => {
     const statuses = new Set([200, 201, 204, 400, 401, 403, 404, 409, 429, 500, 503]);
     for (const status of [...bound.map((route) => route.status), ...Object.values(statusByCode), ...Object.values(statusesOf).flat()]) {

@@ -59,6 +59,19 @@ describe('the windows of a process', () => {
     expect(process.getActiveResourcesInfo().length).toBeLessThanOrEqual(before);
   });
 
+  test('of a key goes on when those that began before it are dropped', () => {
+    const setClock = stopClock();
+    const windows = new FixedWindowCounters(60);
+    windows.count('early');
+    setClock(59_000);
+    windows.count('late');
+    setClock(61_000);
+    expect([windows.count('early'), windows.count('late')]).toEqual([
+      { count: 1, msLeft: 60_000 },
+      { count: 2, msLeft: 58_000 },
+    ]);
+  });
+
   test('of a key begins with its first count, and its end is not moved by those that follow', () => {
     const setClock = stopClock();
     const windows = new FixedWindowCounters(60);

@@ -208,6 +208,8 @@ const MAX_TOKEN_CHARACTERS = 16 * 1024 * 1024;
  * change at any moment, is not cached.
  */
 class TokenVerifier {
+  /** The number of changes of the key set: claims that were verified with keys from before one are not cached after it. */
+  #changes = 0;
   readonly #cache = new LRUCache<string, SessionClaims & { readonly verifiedAt: number }>({
     max: MAX_TOKENS,
     maxSize: MAX_TOKEN_CHARACTERS,
@@ -225,12 +227,14 @@ class TokenVerifier {
     const cached = this.#cache.get(token);
     const now = Date.now();
     if (cached && cached.expires.getTime() > now && now - cached.verifiedAt < VERIFIED_FOR_MS) return cached;
+    const [wasSettled, changes] = [this.isSettled(), this.#changes];
     const claims = await readClaims(token, this.keys, this.expected);
-    if (this.isSettled()) this.#cache.set(token, { ...claims, verifiedAt: now });
+    if (wasSettled && this.isSettled() && changes === this.#changes) this.#cache.set(token, { ...claims, verifiedAt: now });
     return claims;
   }
 
   clear(): void {
+    this.#changes += 1;
     this.#cache.clear();
   }
 }

@@ -148,6 +148,8 @@ export class Consoles {
           const outcome = await recordAttachment(database, { id: sessionId, userId, clientAddress, processId }, limits.perUser);
           if (outcome === 'too_many_consoles') return outcome;
           if (outcome === 'lost' || !this.#sessions.isRunning(session)) return await this.#explainLoss(database, identity);
+          // A screen has no output to continue with: another client may have been attached meanwhile, and have had some of its own.
+          if (!session.isSerial) return this.#attach(scope, session, client, session.scrollback.end);
           // The pause has a limit: by now the scrollback may have dropped output that a slow client needs.
           return position < session.scrollback.start ? 'after_not_kept' : this.#attach(scope, session, client, position);
         } finally {

@@ -108,6 +108,23 @@ it('a session is claimed at its own instance alone', async () => {
   await expect.poll(client.output).toBe('before');
 });
 
+it('of two clients that return to a screen at once the later one has it', async () => {
+  const member = await admit('member');
+  const screen = await openGuest((line) => line.write('RFB 003.008'));
+  await setEndpoint(app, instance, { kind: 'vnc', port: screen.port });
+  const consoles = openProcess();
+  const id = await attach(consoles, member, null);
+  const openings = await Promise.all([0, 1].map(() => consoles.prepare(member, { ...request, instanceId: instance, sessionId: id })));
+  for (const opening of openings) {
+    if (typeof opening === 'string') throw new Error(opening);
+    const client = createClient();
+    expect(await opening.attach(client)).toMatchObject({ kind: 'vnc' });
+    await expect.poll(client.output).toBe('RFB 003.008');
+  }
+  await closeProcesses();
+  await screen.close();
+});
+
 it('a process that closes claims none: the session is there for the next', async () => {
   const member = await admit('member');
   const former = openProcess();

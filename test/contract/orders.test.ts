@@ -1,5 +1,7 @@
+import type { GraphQLInputObjectType, GraphQLObjectType } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Dashboard, Instance, Task, Volume } from '../../src/generated/prisma/client.ts';
+import { schema } from '../../src/schema.ts';
 import { isPostgres, startApp, type TestApp } from '../support/app.ts';
 import { countCases } from '../support/cases.ts';
 import {
@@ -146,6 +148,15 @@ const filtersOf: Readonly<Record<ListName, readonly Filter[]>> = {
 };
 
 const lists = Object.keys(orderables) as ListName[];
+
+it.each(lists)('every condition that filters %s is among those that are compared', (list) => {
+  const field = (schema.getType('Project') as GraphQLObjectType).getFields()[list];
+  const filter = field?.args.find(({ name }) => name === 'filter');
+  const conditions = filter ? Object.keys((filter.type as GraphQLInputObjectType).getFields()) : [];
+  const compared = new Set(filtersOf[list].flatMap((one) => Object.keys(one)));
+  expect([...compared].sort(), `filtersOf, holds and askList know the filter of ${list}`).toEqual(conditions.sort());
+});
+
 const cases: Case[] = lists.flatMap((list) =>
   filtersOf[list].flatMap((filter) => ordersOf(list).map((orderBy) => ({ list, isOfInstance: false, filter, orderBy }))),
 );

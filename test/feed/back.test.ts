@@ -117,6 +117,16 @@ it('a log that went back, and has more entries than before at the next look, los
   await again.return();
 });
 
+it('a log that went back nearly to where its feed began, behind more entries than are remembered, is told from there on', async () => {
+  const { feed, last } = await openAtEnd();
+  const count = 8_500;
+  await publish(scope.database.query, count);
+  await expectEntries(feed, last + 1, last + count);
+  const back = expectBack(feed, last, last + count);
+  await takeBack(last + 10, 300);
+  await back;
+});
+
 it('a log that went back ends no feed that began while it was found out how far', async () => {
   const { feed, last } = await openAtEnd();
   await publish(scope.database.query, 3);

@@ -191,6 +191,24 @@ it('a wake-up while the first feed of a project opens does not lead its hub back
   await expect(open().next()).rejects.toMatchObject({ code: 'service_unavailable' });
 });
 
+it('a client whose cursor another process has told it, ahead of the hub, goes on from there without a gap', async () => {
+  const hubs = new Hubs({
+    database: scope.database,
+    wakeups: openLocalWakeups(),
+    log: createLogger('silent'),
+    pollIntervalMs: 60_000,
+  });
+  const open = (after: number | null) => openFeed(scope, { hubs, watchAccess: () => ({ stop: () => {} }) as never }, after);
+  const first = open(null);
+  const { sequence } = (await first.next()).value as { sequence: number };
+  // No wake-up tells the hub.
+  await scope.database.query`
+    INSERT INTO notifications (project_id, kind, severity, title) VALUES (${scope.projectId}::uuid, 'test', 'info', 'new')`;
+  const ahead = open(sequence + 1);
+  expect((await ahead.next()).value).toMatchObject({ type: 'ready', sequence: sequence + 1 });
+  await hubs.close();
+});
+
 it('an unread count that retention has changed is told, also where reading it fails once', async () => {
   let reads = 0;
   let failures = 0;

@@ -136,6 +136,16 @@ it('the pongs that arrive once a paused socket is read again count only as far a
   socket.destroy();
 });
 
+it('a socket whose messages wait is not read again because another reason not to read it has ended', async () => {
+  const { sockets, waiting } = await flood(app.demo.users.owner.token);
+  waiting.socket.pause();
+  waiting.socket.resume();
+  expect(waiting.socket.isPaused).toBe(true);
+  waiting.socket.endThrottle();
+  expect(waiting.socket.isPaused).toBe(false);
+  for (const socket of sockets) socket.destroy();
+});
+
 it('a socket whose messages wait is closed at once, and reads the close frame of its peer', async () => {
   const { sockets, waiting } = await flood(app.demo.users.outsider.token);
   const onClosed = vi.spyOn(waiting, 'onClosed');
@@ -146,6 +156,23 @@ it('a socket whose messages wait is closed at once, and reads the close frame of
   for (const socket of sockets) socket.destroy();
   // Without the time passing after which ws drops a connection.
   await until(() => onClosed.mock.calls.length === 1);
+});
+
+it('a client that has gone before its credential is checked does not count among the sockets of its user', async () => {
+  const signIn = vi.spyOn(SocketConnection.prototype, 'signIn');
+  const join = vi.spyOn(UserRates.prototype, 'join');
+  const { receive } = SocketConnection.prototype;
+  const leave = vi.spyOn(SocketConnection.prototype, 'receive').mockImplementation(function (this: SocketConnection, ...message) {
+    receive.apply(this, message);
+    this.socket.terminate();
+  });
+  const socket = await openRawSocket(app.baseUrl, '/graphql', { protocol: 'graphql-transport-ws' });
+  socket.say({ type: 'connection_init', payload: { authorization: `Bearer ${app.demo.users.owner.token}` } });
+  await until(() => signIn.mock.calls.length === 1);
+  // Nothing would end the count.
+  expect(join).not.toHaveBeenCalled();
+  for (const spy of [signIn, join, leave]) spy.mockRestore();
+  socket.destroy();
 });
 
 it('a client that has not signed in waits for no others at its address', async () => {

@@ -97,8 +97,14 @@ function drawInput(random: Random, operation: OperationName, app: TestApp): Reco
       ];
       return random.chance(0.3) ? {} : { notification_ids: random.pick(lists) };
     }
-    default:
+    case 'get_dashboard':
+    case 'delete_dashboard':
+    case 'get_instance':
+    case 'backup_trial_state':
+    case 'compute_overview':
       return undefined;
+    default:
+      return operation satisfies never;
   }
 }
 

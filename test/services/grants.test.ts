@@ -27,6 +27,7 @@ import { deleteOldTickets } from '../../src/tickets/service.ts';
 import { routes } from '../../src/transport/rest/routes.ts';
 import { copyTemplate, startApp, type TestApp } from '../support/app.ts';
 import { openConsole, openGuest } from '../support/console.ts';
+import { homeOf } from '../support/doors.ts';
 import { codeOf, send } from '../support/matrix.ts';
 import { graphqlOperations, variantsOf } from '../support/operations.ts';
 import { connectTo, databaseUrl, execute } from '../support/sql.ts';
@@ -203,13 +204,8 @@ describe('the gateway, with its own role', () => {
     for (const [method, path, status, body] of asked) {
       expect(await app.ask(method, path, { body }), `${method} ${path}`).toMatchObject({ status });
     }
-    const ids: Record<string, string> = {
-      ':organization_id': app.demo.organization_id,
-      ':project_id': app.demo.project_id,
-      ':dashboard_id': created.json.id,
-      ':instance_id': app.demo.instances.eligible,
-    };
-    const all = routes.map(({ method, path }) => `${method.toUpperCase()} ${path.replace(/:\w+/g, (name) => ids[name] ?? name)}`);
+    const ids: Record<string, string> = { ...homeOf(app), dashboard_id: created.json.id };
+    const all = routes.map(({ method, path }) => `${method.toUpperCase()} ${path.replace(/:(\w+)/g, (text, name) => ids[name] ?? text)}`);
     expect(new Set(asked.map(([method, path]) => `${method} ${path.split('?')[0]}`))).toEqual(new Set(all));
   });
 

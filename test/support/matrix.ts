@@ -3,6 +3,7 @@ import type { ProjectRole } from '../../src/generated/prisma/enums.ts';
 import { type FaultCode, statusByCode } from '../../src/kernel/fault.ts';
 import type { TestApp, TestResponse } from './app.ts';
 import { isPicked } from './cases.ts';
+import { homeOf } from './doors.ts';
 import { isList, isLocator, type Operation, pathVariables, type Variable, variantsOf } from './operations.ts';
 import type { Caller, Place, Target, World } from './tenancy.ts';
 
@@ -295,13 +296,7 @@ export async function sendInDemo(
   values: Readonly<Record<string, unknown>>,
 ): Promise<TestResponse> {
   const { demo } = app;
-  const ids: Record<string, unknown> = {
-    organization_id: demo.organization_id,
-    project_id: demo.project_id,
-    dashboard_id: demo.dashboards.public,
-    instance_id: demo.instances.trial_already_open,
-    ...values,
-  };
+  const ids: Record<string, unknown> = { ...homeOf(app), instance_id: demo.instances.trial_already_open, ...values };
   const located = Object.fromEntries(operation.variables.filter(({ name }) => name in ids).map(({ name }) => [name, ids[name]]));
   const caller = { name: user, bearer: demo.users[user].token ?? '', user, isSession: true };
   const response = await send(app, { caller, operation, values: { ...values, ...located } });
