@@ -58,16 +58,15 @@ export async function warmUp(bound: readonly BoundRoute[], dependencies: WarmUpD
 /** Of the newest projects one that has an instance and a dashboard, if there is one: a route whose ids are not there is not read. */
 async function findSample({ database }: WarmUpDependencies): Promise<Sample | undefined> {
   const [sample] = await database.query<Sample>`
-    SELECT * FROM (
-      SELECT member.user_id, project.organization_id, project.id AS project_id,
-        (SELECT id FROM instances WHERE project_id = project.id AND status <> 'deleted' LIMIT 1) AS instance_id,
-        (SELECT id FROM dashboards WHERE project_id = project.id AND is_public LIMIT 1) AS dashboard_id
-      FROM project_members AS member
-      JOIN projects AS project ON project.id = member.project_id
-      JOIN organization_members AS within ON within.organization_id = project.organization_id AND within.user_id = member.user_id
-      ORDER BY project.id DESC LIMIT 100
-    ) AS newest
-    ORDER BY num_nonnulls(instance_id, dashboard_id) DESC, project_id DESC LIMIT 1`;
+    SELECT member.user_id, project.organization_id, project.id AS project_id,
+      (SELECT id FROM instances WHERE project_id = project.id AND status <> 'deleted' LIMIT 1) AS instance_id,
+      (SELECT id FROM dashboards WHERE project_id = project.id AND is_public LIMIT 1) AS dashboard_id
+    FROM (SELECT id, organization_id FROM projects ORDER BY id DESC LIMIT 100) AS project
+    JOIN project_members AS member ON member.project_id = project.id
+    JOIN organization_members AS within ON within.organization_id = project.organization_id AND within.user_id = member.user_id
+    ORDER BY EXISTS (SELECT FROM instances WHERE project_id = project.id AND status <> 'deleted') DESC,
+      EXISTS (SELECT FROM dashboards WHERE project_id = project.id AND is_public) DESC, project.id DESC
+    LIMIT 1`;
   return sample;
 }
 
