@@ -304,6 +304,17 @@ describe('v1', () => {
     expect(response.status).toBe(200);
   });
 
+  it('says that there is no credential where the function returns none', async () => {
+    for (const none of [undefined, null]) {
+      const client = connect({ url, credential: (() => none) as never });
+      const expected = { code: 'credential_unavailable', message: 'There is no credential now: the function returned none.' };
+      expect((await client.query<unknown, object>('{ viewer { id } }', {})).error).toMatchObject(expected);
+      await expect(client.v1.GET('/v1/organizations')).rejects.toMatchObject({ name: 'PorticoError', ...expected });
+      const { states, error } = await follow(client, () => false, null, project, AbortSignal.timeout(200));
+      expect([describeState(states[1] as ConnectionState), error]).toEqual(['waiting 1 s: credential_unavailable', null]);
+    }
+  });
+
   it('says at once that an address is none', () => {
     for (const wrong of ['localhost:4000', 'example.com', '', 'ftp://example.com'])
       expect(() => connect({ url: wrong, credential: 'x' })).toThrow(`${wrong} is not the address of a server`);
@@ -327,6 +338,20 @@ describe('v1', () => {
   it('takes no secret in an address, and repeats none', () => {
     const say = () => connect({ url: 'https://me:sesame@api.example.com', credential: 'x' });
     expect(say).toThrow(new TypeError('The address of a server holds no user name and no password.'));
+  });
+
+  it('takes no query and no fragment in an address', () => {
+    for (const wrong of ['http://localhost/?x=1', 'http://localhost?', 'http://localhost/#top'])
+      expect(() => connect({ url: wrong, credential: 'x' })).toThrow(
+        new TypeError('The address of a server holds no query and no fragment.'),
+      );
+  });
+
+  it('takes an address with white space around it, as a file may have it', async () => {
+    const { response } = await as('viewer', ` ${url}/\n`).v1.GET('/v1/organizations');
+    expect(response.status).toBe(200);
+    const { events } = await follow(as('viewer', ` ${url}\n`), (seen) => seen.length === 1);
+    expect(events).toMatchObject([{ type: 'ready' }]);
   });
 
   it('asks for another credential once it is refused, and once only for many requests', async () => {
@@ -798,6 +823,21 @@ describe('feed', () => {
       message: expect.stringMatching(/^The certificate of 127.* is not trusted/),
     });
     await front.close();
+  });
+
+  it.each([
+    [Number.NaN, 'A valid integer is required.'],
+    [Number.POSITIVE_INFINITY, 'A valid integer is required.'],
+    [1.5, 'A valid integer is required.'],
+    ['5', 'A valid integer is required.'],
+    [-1, 'Ensure this value is greater than or equal to 0.'],
+  ])('refuses the cursor %s, and begins nowhere', async (cursor, problem) => {
+    const refused = { code: 'validation_failed', message: `after: ${problem}`, fields: { after: [problem] } };
+    for (const given of [{ after: cursor }, { store: { load: () => cursor, save: () => {} } }]) {
+      const feed = as('viewer').feed({ project, ...given, signal: AbortSignal.timeout(5_000) } as never);
+      await expect(feed[Symbol.asyncIterator]().next()).rejects.toMatchObject({ name: 'PorticoError', ...refused });
+      expect(describeState(feed.state)).toBe('ended: validation_failed');
+    }
   });
 
   it('ends where its store cannot be read', async () => {

@@ -11,6 +11,7 @@ import {
   revokeUserKey,
   setDisabled,
 } from '../src/accounts/provision.ts';
+import { removeEndpoint } from '../src/consoles/provision.ts';
 import type { Database } from '../src/platform/database.ts';
 import { type Listing, MAX_LISTED } from '../src/platform/operatoroutput.ts';
 import { startApp, type TestApp } from './support/app.ts';
@@ -46,6 +47,11 @@ const columns = ({ lines }: Listing) => lines.map((line) => line.split('\t'));
 const statusOf = async (bearer: string) => (await app.ask('GET', '/v1/organizations', { as: { bearer } })).status;
 const noUser = 'There is no user nobody@new.example.';
 
+it('a console of no instance cannot be removed', async () => {
+  const absent = '0190a0a0-0000-7000-8000-00000000dead';
+  await expect(removeEndpoint(app.app.database, absent)).rejects.toThrow('There is no such instance.');
+});
+
 describe('a list', () => {
   it('has at most some hundred lines in order, and goes on behind the last of them', async () => {
     const users = Array.from({ length: MAX_LISTED + 1 }, (_, index) => ({ email: `many-${index}@new.example`, name: 'Many' }));
@@ -57,6 +63,7 @@ describe('a list', () => {
     expect(rest.next).toBeNull();
     expect([...columns(first), ...columns(rest)].map(([id]) => id)).toEqual(all);
     await expect(listUsers(database, { after: 'somebody' })).rejects.toThrow('somebody is not a UUID.');
+    await expect(listUsers(database, { after: '' })).rejects.toThrow('An empty text is not a UUID.');
   });
 
   it('has one line for each item, whatever its name is', async () => {

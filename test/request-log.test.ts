@@ -293,3 +293,18 @@ it('the response that opens a socket has the id of its lines, as any other', asy
   }
   expect(await lineOf('of-a-socket', 'socket opened')).toMatchObject({ user_id: app.demo.users.owner.id });
 });
+
+it('requests that no budget limits have 1,000 lines at once, and the next line says how many had none', async () => {
+  // The clock stands still: on a slow machine lines would be allowed again meanwhile.
+  vi.useFakeTimers({ toFake: ['performance'] });
+  vi.advanceTimersByTime(60_000);
+  const from = app.logLines.length;
+  const sendMany = () => Promise.all(Array.from({ length: 101 }, () => app.ask('OPTIONS', '/v1/organizations', { as: null })));
+  for (let times = 0; times < 10; times += 1) await sendMany();
+  await logged('/v1/organizations');
+  const lines = app.logLines.slice(from).map((line) => JSON.parse(line) as Line);
+  expect(lines.filter(({ msg, user_id }) => msg === 'request' && user_id === undefined)).toHaveLength(1_000);
+  vi.advanceTimersByTime(50);
+  expect(await logged('/v1/organizations', { as: null })).toMatchObject({ omitted: 10 });
+  vi.useRealTimers();
+});

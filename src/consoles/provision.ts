@@ -16,16 +16,22 @@ export async function setEndpoint(
   const consoleKind = kinds.find((one) => one === kind);
   if (!consoleKind) throw new OperatorError(`${kind} is not a kind of console. Use one of: ${kinds.join(', ')}.`);
   const address = parseAddress(tcp, unix);
-  if (!(await database.instance.findUnique({ where: { id: instanceId }, select: { id: true } })))
-    throw new OperatorError('There is no such instance.');
+  await requireInstance(database, instanceId);
   const data = { kind: consoleKind, ...address };
   await database.consoleEndpoint.upsert({ where: { instanceId }, create: { instanceId, ...data }, update: data });
   return `The ${kind} console of the instance is ${unix ?? tcp}.`;
 }
 
+async function requireInstance(database: Database, id: string): Promise<void> {
+  const instance = await database.instance.findUnique({ where: { id }, select: { id: true } });
+  if (!instance) throw new OperatorError('There is no such instance.');
+}
+
 /** Removes the address of an instance's console; returns the message for the operator. Throws an OperatorError where it had none. */
 export async function removeEndpoint(database: Database, instance: string): Promise<string> {
-  const { count } = await database.consoleEndpoint.deleteMany({ where: { instanceId: readId(instance) } });
+  const instanceId = readId(instance);
+  await requireInstance(database, instanceId);
+  const { count } = await database.consoleEndpoint.deleteMany({ where: { instanceId } });
   if (count === 0) throw new OperatorError('The instance has no console.');
   return 'The instance no longer has a console.';
 }

@@ -430,6 +430,8 @@ test('a feed that cannot be had ends with a sentence', async () => {
   expect(await fail(['notifications', '--follow'], wrong)).toEqual([1, expect.stringContaining('“portico login”')]);
   expect(await fail(['notifications', '--after', '1'])).toEqual([2, '--after and --cursor are for --follow.\n']);
   expect(await fail(['notifications', '--follow', '--cursor', folder])).toEqual([1, expect.stringContaining('cannot be read (EISDIR)')]);
+  const nowhere = join(folder, 'none', 'cursor');
+  expect(await fail(['notifications', '--follow', '--cursor', nowhere])).toEqual([1, `${nowhere} cannot be written (ENOENT).\n`]);
 });
 
 test('a hostile text moves no cursor and names no window, and is told as it is in JSON', async () => {
@@ -863,6 +865,7 @@ describe('any other request', () => {
       [['api', 'POST', '/v1', '--data', '{}', '--header', 'Content-Length: 7'], /^Content-Length cannot be set with --header/],
       [['api', 'GET', '//'], /^\/\/ is not a path of /],
       [['projects', '--url', 'https://me:sesame@localhost'], /^The address of a server holds no user name and no password\.\n$/],
+      [['projects', '--url', 'https://localhost/?x=1'], /^The address of a server holds no query and no fragment\.\n$/],
       [['drop'], /^error: unknown command 'drop'\n$/],
       [['instances', '--page', '0'], /A number from 1 on\.\n$/],
       [['publish', 'x'], /^error: required option '--kind <kind>' not specified\n$/],

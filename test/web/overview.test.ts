@@ -107,6 +107,41 @@ it('reads its figures for many notifications a few times, and while nobody looks
   await page.unroute('**/graphql');
 });
 
+it('reads its figures again once a minute, and after a break', async () => {
+  const other = await desk.openTab(page, '/icon.svg');
+  await other.clock.install();
+  let reads = 0;
+  await other.route('**/graphql', (route) => {
+    if (route.request().postData()?.includes('query Overview(')) reads += 1;
+    return route.fallback();
+  });
+  await other.goto(desk.baseUrl + desk.toPage());
+  await other.getByRole('heading', { name: 'Needs attention' }).waitFor();
+  await other.locator('.connection[data-state="live"]').waitFor();
+  expect(reads).toBe(1);
+  await other.clock.fastForward(60_000);
+  await expect.poll(() => reads, { timeout: 10_000 }).toBe(2);
+  await other.locator('.connection[data-state="live"]').waitFor();
+  await other.evaluate(() => dispatchEvent(new Event('offline')));
+  await other.clock.fastForward(6_000);
+  await expect.poll(() => reads, { timeout: 10_000 }).toBe(3);
+  await other.close();
+  await page.bringToFront();
+});
+
+it('shows what is current where the system sets the colours', async () => {
+  await page.emulateMedia({ forcedColors: 'active' });
+  const styleOf = (selector: string, name: string) =>
+    page
+      .locator(selector)
+      .first()
+      .evaluate((node, property) => getComputedStyle(node).getPropertyValue(property), name);
+  expect(await styleOf('.side nav a[aria-current]', 'outline-style')).toBe('solid');
+  expect(await styleOf('.side nav a:not([aria-current])', 'outline-style')).toBe('none');
+  expect(await styleOf('.connection i', 'forced-color-adjust')).toBe('none');
+  await page.emulateMedia({ forcedColors: 'none' });
+});
+
 it('opens another project by typing a part of its name', async () => {
   await page.getByRole('button', { name: /Production/ }).click();
   await page.getByPlaceholder('Find a project').fill('sand');

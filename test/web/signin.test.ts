@@ -148,6 +148,20 @@ describe('the identity provider', () => {
     await page.locator('.connection[data-state="live"]').waitFor();
   });
 
+  it('gives back what was typed before', async () => {
+    await page.getByRole('link', { name: 'Keys', exact: true }).click();
+    await page.getByLabel('Name').fill('typed before');
+    await page.getByRole('button', { name: /Anton/ }).click();
+    await page.getByRole('menuitem', { name: 'Sign out' }).click();
+    await page.getByRole('button', { name: /^Continue at 127\.0\.0\.1/ }).click();
+    await page.locator('button[type=submit]', { hasText: 'Continue' }).click();
+    await page.waitForURL(`${desk.baseUrl}/keys`);
+    expect(await page.getByLabel('Name').inputValue()).toBe('typed before');
+    expect(await page.evaluate(() => sessionStorage.getItem('portico:unsent'))).toBeNull();
+    await page.goto(`${desk.baseUrl}${desk.toPage()}`);
+    await page.getByRole('button', { name: /Anton/ }).waitFor();
+  });
+
   it('gives a new token before the old one ends, and nobody notices', async () => {
     const { credential, expires } = await stored(page);
     await expect.poll(async () => (await stored(page)).credential).not.toBe(credential);

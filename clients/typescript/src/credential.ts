@@ -36,14 +36,18 @@ export class CredentialSource {
 export const isCredential = (text: string): boolean => /^[\x21-\x7e]+$/.test(text);
 
 async function resolve(credential: Credential): Promise<string> {
-  const given = (typeof credential === 'string' ? credential : await call(credential)).trim();
-  if (!isCredential(given)) throw new PorticoError('not_authenticated', 'The credential is neither a key nor a token.', 401);
-  return given;
+  const given = typeof credential === 'string' ? credential : await call(credential);
+  const text = typeof given === 'string' ? given.trim() : '';
+  if (!isCredential(text)) throw new PorticoError('not_authenticated', 'The credential is neither a key nor a token.', 401);
+  return text;
 }
 
-async function call(credential: () => string | Promise<string>): Promise<string> {
+/** What the function returns. Without types it may be anything: most likely null, where nobody is signed in. */
+async function call(credential: () => unknown): Promise<unknown> {
   try {
-    return await credential();
+    const given = await credential();
+    if (given === null || given === undefined) throw new TypeError('the function returned none');
+    return given;
   } catch (failure) {
     const why = failure instanceof Error ? failure.message : String(failure);
     throw new PorticoError('credential_unavailable', `There is no credential now: ${why}.`, null, null, [], { cause: failure });

@@ -91,7 +91,7 @@ async function* readConnections(
   const { credentials } = http.options;
   const recovery = new Recovery(credentials, state, signal);
   let organizationId: string | null = null;
-  let cursor = (await store?.load()) ?? after ?? null;
+  let cursor = checkCursor((await store?.load()) ?? after ?? null);
   while (!signal.aborted) {
     state.enter({ name: 'connecting' });
     let credential: string | null = null;
@@ -115,6 +115,13 @@ async function* readConnections(
       await recovery.prepareRetry(failure, credential);
     }
   }
+}
+
+/** Refuses, in the server's words, what JSON would make null of, as of NaN: the feed would begin with what is new. */
+function checkCursor(cursor: number | null): number | null {
+  if (cursor === null || Number.isSafeInteger(cursor)) return cursor;
+  const problem = 'A valid integer is required.';
+  throw new PorticoError('validation_failed', `after: ${problem}`, null, null, [], { fields: { after: [problem] } });
 }
 
 /** The events of one connection: by WebSocket, or by server-sent events if none opens, whose response gives the reason if it fails too. */

@@ -43,12 +43,14 @@ export interface Portico {
 }
 
 /** A client of one server for one credential. Nothing is sent before the first call. Throws a TypeError for an invalid option. */
-export function connect({ url: given, credential, plainHttp = false, maxWaitMs = 60_000, fetch: fetchImpl }: ConnectOptions): Portico {
+export function connect({ url: address, credential, plainHttp = false, maxWaitMs = 60_000, fetch: fetchImpl }: ConnectOptions): Portico {
+  const given = address.trim();
   if (!URL.canParse(given) || !/^https?:$/.test(new URL(given).protocol))
     throw new TypeError(`${given} is not the address of a server, such as https://api.example.com.`);
   // Such an address is not repeated, as it holds a secret.
   const { username, password } = new URL(given);
   if (username || password) throw new TypeError('The address of a server holds no user name and no password.');
+  if (/[?#]/.test(given)) throw new TypeError('The address of a server holds no query and no fragment.');
   if (isExposed(new URL(given)) && !plainHttp)
     throw new TypeError(`${given} has no TLS: the credential could be read on the way. Use https://, or the option plainHttp.`);
   // Without types it may be anything: most likely a variable of the environment that is not set.

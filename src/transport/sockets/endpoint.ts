@@ -11,6 +11,7 @@ import type { ValidDocuments } from '../../pipeline/documents.ts';
 import type { GetEnveloped } from '../../pipeline/operation.ts';
 import type { TrustedDocuments } from '../../pipeline/trusted.ts';
 import { logCause, toFault } from '../../platform/errors.ts';
+import { LineLimit } from '../../platform/linelimit.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import { type ConcurrencyLimit, tooManySockets } from '../http/concurrencylimit.ts';
@@ -67,6 +68,8 @@ interface AcceptedUpgrade {
 export class SocketEndpoint {
   readonly #dependencies: ConnectionDependencies & SocketEndpointDependencies;
   readonly #openConnections = new OpenConnections<SocketConnection>();
+  /** For upgrades that no budget limits: of clients without a credential, and those beyond the budget of a user. */
+  readonly #lineLimit = new LineLimit();
   readonly #plainFeeds: ReadonlyArray<{ readonly feed: BoundPlainFeed; readonly pattern: RegExp }>;
   readonly #serveGraphql: (connection: SocketConnection) => void;
   readonly #consoles: ConsoleSockets;
@@ -118,7 +121,9 @@ export class SocketEndpoint {
     metrics.upgradeRefusals.inc({ code: fault.code });
     const ownLog = log.child(logFields);
     logCause(fault, { log: ownLog });
-    ownLog.info({ code: fault.code, reason: fault.reason, user_id: userId ?? undefined }, 'upgrade refused');
+    const omitted = userId !== null && fault.code !== 'rate_limited' ? 0 : this.#lineLimit.admit();
+    const fields = { code: fault.code, reason: fault.reason, user_id: userId ?? undefined, omitted: omitted || undefined };
+    if (omitted !== null) ownLog.info(fields, 'upgrade refused');
     answerRaw(socket, fault, { requestId: logFields.request_id, headers });
   }
 

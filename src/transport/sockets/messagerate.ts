@@ -1,4 +1,4 @@
-import { ArrivalTime } from './arrivaltime.ts';
+import { ArrivalTime } from '../../kernel/arrivaltime.ts';
 
 /** The rate limit of messages: 50 a second, in bursts of up to 200. */
 const MESSAGE_INTERVAL_MS = 20;

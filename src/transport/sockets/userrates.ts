@@ -1,5 +1,5 @@
+import { ArrivalTime } from '../../kernel/arrivaltime.ts';
 import { getOrInsert } from '../../kernel/map.ts';
-import { ArrivalTime } from './arrivaltime.ts';
 
 /** The rate limit of the messages of a user's sockets: 500 a second, in bursts of up to 2,000. */
 const MESSAGE_INTERVAL_MS = 2;

@@ -26,7 +26,7 @@ export function Person({ person, role }: PersonProps) {
     >
       <MenuButton className="button person">
         <span className="avatar" aria-hidden="true">
-          {(person?.name || person?.email || '?')[0]}
+          {[...(person?.name || person?.email || '?')][0]}
         </span>
         <span className="person-name">{person?.name || person?.email || 'You'}</span>
       </MenuButton>

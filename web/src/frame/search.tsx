@@ -84,6 +84,7 @@ export function Search({ projectId }: { projectId: string | null }) {
           placeholder={hasSlash ? 'Search ( / )' : 'Search'}
           aria-label="Search instances and pages"
           autoSelect
+          maxLength={255}
           onKeyDownCapture={onKeyDownCapture}
           onBlur={() => setAwaited(false)}
         />
@@ -116,7 +117,9 @@ export function Search({ projectId }: { projectId: string | null }) {
                 Try again
               </ComboboxItem>
             )}
-            {search.data && !loading && !failure && addresses.length === 0 && <p className="sheet-head">Nothing begins so.</p>}
+            {search.data && !loading && !failure && addresses.length === 0 && (
+              <p className="sheet-head">Nothing begins so. In names of instances, capitals count.</p>
+            )}
           </ComboboxPopover>
         )}
       </ComboboxProvider>

@@ -1,6 +1,7 @@
 import * as oauth from 'oauth4webapi';
 import { type RefreshToken, readExpiry, type Session } from './session.ts';
 import { loadSettings } from './settings.ts';
+import { storeUnsent } from './unsent.ts';
 
 /** Exchanges a refresh token for a session with a new credential; null if it is no longer valid (RFC 6749, §5.2). */
 export async function refresh(before: RefreshToken): Promise<Session | null> {
@@ -58,6 +59,7 @@ export async function leaveForProvider(returnTo: string): Promise<void> {
     state,
     prompt: 'consent',
   }).toString();
+  storeUnsent();
   location.assign(address);
 }
 

@@ -1,4 +1,5 @@
-import { readFile } from 'node:fs/promises';
+import { access, constants, readFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import type { CursorStore, FeedEvent, FeedNotification } from '../index.ts';
 import { describeState } from '../state.ts';
 import { CommandFailure } from './failure.ts';
@@ -67,16 +68,21 @@ function toV1(event: FeedEvent): object {
 
 /** A cursor store in a file, which holds the last sequence that was printed. */
 function keepIn(path: string): CursorStore {
+  const failToWrite = (failure: NodeJS.ErrnoException): never => {
+    throw new CommandFailure(`${path} cannot be written (${failure.code}).`);
+  };
   return {
     async load() {
       const text = await readFile(path, 'utf8').catch((failure: NodeJS.ErrnoException) => {
         if (failure.code === 'ENOENT') return '';
         throw new CommandFailure(`${path} cannot be read (${failure.code}).`);
       });
+      // The file is replaced by another one of its folder.
+      await access(dirname(path), constants.W_OK).catch(failToWrite);
       if (text.trim() === '') return null;
       if (!/^\d{1,15}\s*$/.test(text)) throw new CommandFailure(`${path} holds no sequence.`);
       return Number(text);
     },
-    save: (sequence) => replaceFile(path, `${sequence}\n`),
+    save: (sequence) => replaceFile(path, `${sequence}\n`).catch(failToWrite),
   };
 }

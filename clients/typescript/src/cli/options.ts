@@ -46,6 +46,7 @@ export function readUrl(text: string | undefined, options: GlobalOptions, profil
   const url = URL.canParse(text) ? new URL(text) : null;
   // Such an address is not repeated, as it holds a secret.
   if (url?.username || url?.password) throw new CommandFailure('The address of a server holds no user name and no password.', 2);
+  if (url?.search || url?.hash) throw new CommandFailure('The address of a server holds no query and no fragment.', 2);
   if (!url || !/^https?:$/.test(url.protocol) || url.pathname !== '/')
     throw new CommandFailure(`${text} is not the address of a server, such as https://api.example.com.`, 2);
   const isKept = profile !== undefined && new URL(profile.url).origin === url.origin;

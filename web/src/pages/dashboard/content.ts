@@ -72,6 +72,3 @@ export const problemOf = memoize((text) => {
     return text.trim() === '' ? 'There is nothing here. An empty list is [].' : (failure as Error).message;
   }
 });
-
-/** This tab's drafts by viewer and dashboard: they survive signing in again and navigation. */
-export const drafts = new Map<string, Draft>();

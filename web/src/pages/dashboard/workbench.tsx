@@ -2,13 +2,17 @@ import { type ReactNode, useEffect, useMemo, useState } from 'react';
 import { useAddress } from '../../parts/address.ts';
 import { formatNumber } from '../../parts/format.ts';
 import { useToast } from '../../parts/toast.tsx';
+import { openUnsent } from '../../session/unsent.ts';
 import { Conflict } from './conflict.tsx';
-import { type Content, changedFields, type Draft, draftOf, drafts, problemOf, type Saved } from './content.ts';
+import { type Content, changedFields, type Draft, draftOf, problemOf, type Saved } from './content.ts';
 import { type Dashboard, type Place, savedOf } from './document.ts';
 import { Editing } from './form.tsx';
 import { Leaving } from './leaving.tsx';
 import { Manage } from './manage.tsx';
 import { useSaving } from './saving.ts';
+
+/** This tab's drafts by viewer and dashboard: they survive signing in again and navigation. */
+const drafts = openUnsent<Draft>('drafts');
 
 interface WorkbenchProps {
   readonly place: Place;

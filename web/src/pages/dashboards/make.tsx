@@ -6,6 +6,7 @@ import { graphql } from '../../graphql/graphql.ts';
 import { randomKey } from '../../graphql/key.ts';
 import { type Failure, isUncertain, toFailure } from '../../graphql/link.ts';
 import { toPage } from '../../parts/address.ts';
+import { openUnsent } from '../../session/unsent.ts';
 import { Flags } from '../dashboard/form.tsx';
 import { FieldErrors, Refusal } from '../dashboard/refusal.tsx';
 import '../dashboard/dashboard.css';
@@ -24,7 +25,7 @@ const CreateDashboard = graphql(`
 type Content = typeof nothing;
 
 /** This tab's unsent dashboards by viewer and project: they survive signing in again. Closing the dialog discards one. */
-export const unsent = new Map<string, Content>();
+export const unsent = openUnsent<Content>('dashboards');
 
 interface MakeProps {
   /** The key of the unsent content. */

@@ -7,6 +7,7 @@ import { CopyButton } from '../../parts/copy.tsx';
 import { formatExact, formatNumber } from '../../parts/format.ts';
 import { Problem } from '../../parts/states.tsx';
 import { useEnded } from '../../session/ended.ts';
+import { openUnsent } from '../../session/unsent.ts';
 
 const CreateApiKey = graphql(`
   mutation CreateApiKey($input: CreateApiKeyInput!) {
@@ -33,7 +34,7 @@ interface Content {
 const nothing: Content = { name: '', day: '' };
 
 /** What this tab's viewers have typed, by viewer: it survives signing in again. */
-const unsent = new Map<string, Content>();
+const unsent = openUnsent<Content>('key');
 
 /** Creates a key, and shows it once. */
 export function MakeKey({ viewerId, onMade }: { viewerId: string; onMade(): void }) {

@@ -1,9 +1,9 @@
-/** The theoretical arrival time of the next message, by which the generic cell rate algorithm (GCRA) limits a rate. */
+/** The theoretical arrival time of the next of many (messages, lines), by which the generic cell rate algorithm (GCRA) limits a rate. */
 export class ArrivalTime {
   /** By `performance.now()`, in whole milliseconds. */
   #ms = 0;
 
-  /** Counts messages that are due in as many milliseconds. */
+  /** Counts what is due in as many milliseconds. */
   advance(milliseconds: number): void {
     this.#ms = Math.max(this.#ms, Math.round(performance.now())) + milliseconds;
   }
