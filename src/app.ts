@@ -27,6 +27,7 @@ import { scheduleJob } from './platform/jobs.ts';
 import { createLogger, type Logger } from './platform/logger.ts';
 import { type Metrics, openMetrics } from './platform/metrics.ts';
 import { OperatorError } from './platform/operatorerror.ts';
+import { listRights } from './platform/rights.ts';
 import { openLocalWakeups, openSharedWakeups } from './platform/wakeups.ts';
 import { schema } from './schema.ts';
 import { deleteOldTickets } from './tickets/service.ts';
@@ -101,7 +102,8 @@ export async function createApp(config: Config, overrides: Overrides = {}): Prom
     const log = overrides.log ?? createLogger(config.logLevel);
     const pipeline = await openPipeline(config);
     const metrics = openMetrics();
-    const { database, pool } = await openDatabase(config, lifecycle, { log, ...overrides.database });
+    const rights = listRights({ deletesConsoleRecords: config.consoleRecordDays !== null });
+    const { database, pool } = await openDatabase(config, lifecycle, { log, rights, ...overrides.database });
     const redis = config.redis && (await import('./platform/redis.ts')).openRedis(config.redis, lifecycle, log);
     const tokens = await openTokens(config, lifecycle, log);
     const rateLimits = openRateLimits({ limits: config.rateLimits, redis, metrics });

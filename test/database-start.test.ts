@@ -310,12 +310,20 @@ it.runIf('server' in origin)('a migration whose connection is lost while it wait
   await other.query(`SELECT pg_advisory_lock(${LOCK_KEY})`);
   const lifecycle = new Lifecycle();
   const opening = openDatabase({ dataDir: tmpdir(), database: { url, poolSize: 1 } }, lifecycle, { log: createLogger('silent') });
-  const cut = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}' AND wait_event = 'advisory'`;
-  await expect.poll(async () => (await execute(origin.server, cut)).length).toBe(1);
+  const cut = `SELECT application_name AS of, pg_terminate_backend(pid) AS done FROM pg_stat_activity WHERE datname = '${name}' AND wait_event = 'advisory'`;
+  await expect.poll(() => execute(origin.server, cut)).toEqual([{ of: 'portico migration', done: true }]);
   await other.end();
   await opening;
   expect((await execute(url, 'SELECT count(*)::int AS count FROM _prisma_migrations'))[0]?.count).toBeGreaterThan(0);
   await lifecycle.close();
+});
+
+it.runIf('server' in origin)('a start that fails while it warms up says nothing of the warm-up', async () => {
+  const app = await startApp();
+  const warmed = app.app.warmUp();
+  await app.close();
+  await warmed;
+  expect(app.logLines.filter((line) => line.includes('warm up'))).toEqual([]);
 });
 
 it.runIf('server' in origin)('a database in another encoding is refused before anything is migrated', async () => {

@@ -3,6 +3,7 @@ import { dirname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { packageRoot } from '../src/platform/packageroot.ts';
+import { listRights } from '../src/platform/rights.ts';
 
 const checkout = fileURLToPath(packageRoot);
 const pages = [
@@ -46,6 +47,22 @@ describe('the documentation', () => {
     expect(settingsOf(read('Dockerfile').replaceAll('", "', ' '))).toEqual(expect.arrayContaining(settings));
     const [, explained = ''] = /three settings for its memory([\s\S]*?)\n\n[^-]/.exec(read('docs/operations.md')) ?? [];
     expect(settingsOf(explained)).toEqual(settings);
+  });
+
+  it('grants the gateway the rights without which it does not start, and no others', () => {
+    const operations = read('docs/operations.md');
+    const granted = [...operations.matchAll(/GRANT ([^;]*?) ON ([^;]*?) TO portico_gateway;/g)].flatMap(([, rights = '', names = '']) =>
+      names.split(', ').flatMap((table) =>
+        rights.split(/, (?![^(]*\))/).flatMap((right) => {
+          const [, verb, columns = ''] = /^(\w+)(?: \((.*)\))?$/.exec(right) ?? [];
+          return columns.split(', ').map((column) => `${verb} (${column}) ON ${table}`);
+        }),
+      ),
+    );
+    const needed = listRights({ deletesConsoleRecords: true }).map(({ table, right, column }) =>
+      right === 'SELECT' ? 'SELECT () ON ALL TABLES IN SCHEMA public' : `${right} (${column ?? ''}) ON ${table}`,
+    );
+    expect(granted.sort()).toEqual([...new Set(needed)].sort());
   });
 
   it('has no paragraph twice', () => {

@@ -44,6 +44,8 @@ describe('a SQLSTATE', () => {
     '28000': 'service_unavailable',
     '28P01': 'service_unavailable',
     '3D000': 'service_unavailable',
+    // A right is not granted.
+    '42501': 'service_unavailable',
     // A referenced row does not exist, or a unique value is taken.
     '23503': 'not_found',
     '23001': 'not_found',

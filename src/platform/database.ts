@@ -7,12 +7,13 @@ import type { Lifecycle } from '../kernel/lifecycle.ts';
 import { describeServer } from './address.ts';
 import type { Driver, PoolState } from './driver.ts';
 import { limitDriverReads } from './driverreads.ts';
-import { toConnectionFailure, toFault } from './errors.ts';
+import { hasCode, missingRight, toConnectionFailure, toFault } from './errors.ts';
 import { createLogger, type Logger } from './logger.ts';
 import { migrate } from './migrate.ts';
 import { describeReason, isRejectedConnection, OperatorError, TableInUse } from './operatorerror.ts';
 import { Pool } from './pool.ts';
 import { createAscendingQuery, createQuery, type Query, type RunStatement } from './query.ts';
+import { type Right, requireRights } from './rights.ts';
 import { sessionOptions, withSession } from './sessionoptions.ts';
 import { runTransaction } from './transaction.ts';
 
@@ -50,6 +51,8 @@ export interface DatabaseOptions {
   /** For tests: opens an embedded database instead of the one in the data folder. It is closed with the app. */
   readonly openEmbedded?: () => Promise<PGlite>;
   readonly log?: Logger;
+  /** What the role has to be granted. The embedded database has no roles. */
+  readonly rights?: readonly Right[];
   /** Called, instead of the log, while the start waits for the database. */
   readonly onWait?: (wait: DatabaseWait) => void;
   /** For tests: called with every SQL statement, COMMIT included, and its values; Prisma's are converted to JSON and back. */
@@ -144,12 +147,12 @@ function openPoolDriver(pool: Pool): Driver {
 async function openPool(
   { url, poolSize }: { url: string; poolSize: number },
   lifecycle: Lifecycle,
-  { log = noLog, onWait = logWait(log) }: DatabaseOptions,
+  { log = noLog, onWait = logWait(log), rights = [] }: DatabaseOptions,
 ): Promise<Pool> {
   limitDriverReads();
   const server = describeServer(new URL(url));
   const report = (wait: DatabaseWait) => onWait({ ...wait, server });
-  const session = await retryUntilDatabaseAnswers((attempt) => migratePostgres(url, attempt), report);
+  const session = await retryUntilDatabaseAnswers((attempt) => migratePostgres(url, rights, attempt), report);
   const pool = new Pool({ url, size: poolSize, log, session });
   lifecycle.onClose(() => pool.end());
   return pool;
@@ -208,7 +211,8 @@ export async function retryUntilDatabaseAnswers<Result>(
     try {
       return await work(attempt);
     } catch (failure) {
-      const isAway = toFault(failure).code === 'service_unavailable' && !isRejectedConnection(failure as Error);
+      const isRejected = isRejectedConnection(failure as Error) || hasCode(failure, missingRight);
+      const isAway = toFault(failure).code === 'service_unavailable' && !isRejected;
       if (!isAway || performance.now() > deadline) throw failure;
       reportSometimes(describeReason(failure));
       await sleep(failure instanceof TableInUse ? TABLE_RETRY_MS * (0.5 + Math.random()) : START_RETRY_MS);
@@ -225,9 +229,9 @@ export async function vacuumEmbedded(database: Database): Promise<void> {
 /**
  * Migrates on a separate connection, without the pool's timeouts: a migration may take long. Returns the settings of a session,
  * as far as this version of PostgreSQL has them. Throws an OperatorError for a database that is not in UTF8, or whose sessions run
- * without triggers.
+ * without triggers, and for a role that lacks one of the rights.
  */
-async function migratePostgres(url: string, { onSilence, onProgress }: Attempt): Promise<string> {
+async function migratePostgres(url: string, rights: readonly Right[], { onSilence, onProgress }: Attempt): Promise<string> {
   const client = await connect(url, onSilence);
   try {
     const question: pg.QueryConfig & Pick<pg.ClientConfig, 'query_timeout'> = {
@@ -244,7 +248,9 @@ async function migratePostgres(url: string, { onSilence, onProgress }: Attempt):
         'DATABASE_URL leads to sessions without triggers: reset session_replication_role of the role and the database.',
       );
     const runScript = async (sql: string) => void (await client.query(sql));
-    await migrate({ runScript, query: async (sql, values) => (await client.query(sql, [...values])).rows }, onProgress);
+    const query = async (sql: string, values: readonly unknown[]) => (await client.query(sql, [...values])).rows;
+    await migrate({ runScript, query }, onProgress);
+    await requireRights(query, rights);
     return transactionTimeout === null ? sessionOptions : `${sessionOptions} -c transaction_timeout=0`;
   } finally {
     await client.end();
@@ -268,6 +274,7 @@ function createClient(url: string): pg.Client {
   try {
     return new pg.Client({
       ...withSession(url, sessionOptions),
+      application_name: 'portico migration',
       connectionTimeoutMillis: LOOK_UP_TIMEOUT_MS,
       // A migration waits for others without a limit, but not for a server that is gone.
       keepAlive: true,

@@ -13,9 +13,9 @@ const outageCodes = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P2024', 'P2028
  * prerequisite state (55000), lock timeout (55P03), statement timeout (57014), serialization failure (40001), deadlock (40P01),
  * transaction timeouts (25P03, 25P04), a read-only server (25006), connection failure (08), a rejected role (28) or database
  * (3D000). 0A000, feature not supported, occurs only for a statement that was prepared before a column changed its type: a new
- * connection prepares it again.
+ * connection prepares it again. A right that the role lacks (42501) is to be granted.
  */
-const outageStates = /^(57P0[1-5]|53...|58030|55000|55P03|57014|40001|40P01|25P0[34]|25006|08...|28...|3D000|0A000)$/;
+const outageStates = /^(57P0[1-5]|53...|58030|55000|55P03|57014|40001|40P01|25P0[34]|25006|08...|28...|3D000|0A000|42501)$/;
 const outageErrnos = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
 /** Node's codes for a certificate that it rejects. */
 export const rejectedCertificate = /CERT|UNABLE_TO_VERIFY|HOSTNAME_MISMATCH/;
@@ -76,36 +76,56 @@ let internalErrors = 0;
 /** The codes for a server, a database or a role that has reached its maximum of connections: PostgreSQL's SQLSTATE, and Prisma's. */
 const exhaustedCodes = new Set(['53300', 'P2037']);
 
+/** The SQLSTATE of a right that the role lacks: the operator may grant it at any time. */
+export const missingRight = new Set(['42501']);
+
 /**
  * SQLSTATEs of a statement that refers to what does not exist: a table, schema, type, function or unique key, or a right to one.
  * XX000, internal error, occurs where PostgreSQL has the table in its cache, but no longer in its catalogue.
  */
 export const missingCodes = new Set(['42P01', '3F000', '42704', '42883', '42P10', '42501', 'XX000']);
-const EXHAUSTED_LINES_INTERVAL_MS = 10_000;
-/** The requests that failed for lack of a connection since the last line about them. */
-const exhausted = { count: 0, loggedAt: Number.NEGATIVE_INFINITY };
+
+/** Logs one cause of many requests, at most every ten seconds, with the count of the requests since the line before. */
+class SharedCause {
+  #count = 0;
+  #loggedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(
+    readonly codes: ReadonlySet<string>,
+    private readonly message: string,
+  ) {}
+
+  record(err: Error, log: Logger): void {
+    this.#count += 1;
+    if (performance.now() - this.#loggedAt < SHARED_LINES_INTERVAL_MS) return;
+    log.warn({ err, count: this.#count }, this.message);
+    this.#count = 0;
+    this.#loggedAt = performance.now();
+  }
+}
+
+const SHARED_LINES_INTERVAL_MS = 10_000;
+
+const sharedCauses = [
+  new SharedCause(exhaustedCodes, 'the connections of PostgreSQL are exhausted'),
+  new SharedCause(missingRight, 'the role lacks a right: run the script of docs/operations.md (Roles)'),
+];
 
 /**
  * Logs the cause of a fault, which the client does not see, and counts an `internal_error`. In an outage of the database there is no
- * line for each request, as the breaker has logged the cause once. While PostgreSQL has no connection left, there is a line every
- * ten seconds at most.
+ * line for each request, as the breaker has logged the cause once. While PostgreSQL has no connection left, or the role lacks a right,
+ * there is a line every ten seconds at most.
  */
 export function logCause(fault: Fault, context: { readonly log: Logger }): void {
   const { code, cause } = fault;
   if (code === 'service_unavailable' && cause instanceof Error && !isAway(cause)) {
-    if (hasCode(cause, exhaustedCodes)) logExhausted(cause, context.log);
+    const shared = sharedCauses.find(({ codes }) => hasCode(cause, codes));
+    if (shared) shared.record(cause, context.log);
     else context.log.warn({ err: cause }, 'unavailable');
   }
   if (code !== 'internal_error') return;
   internalErrors += 1;
   context.log.error({ err: cause }, 'internal error');
-}
-
-function logExhausted(err: Error, log: Logger): void {
-  exhausted.count += 1;
-  if (performance.now() - exhausted.loggedAt < EXHAUSTED_LINES_INTERVAL_MS) return;
-  log.warn({ err, count: exhausted.count }, 'the connections of PostgreSQL are exhausted');
-  Object.assign(exhausted, { count: 0, loggedAt: performance.now() });
 }
 
 /** Whether an error of the database, or one that it wraps, has one of the codes. */

@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
-import { toFault } from './errors.ts';
+import { hasCode, missingRight, toFault } from './errors.ts';
 import { OperatorError, TableInUse } from './operatorerror.ts';
 import { packageRoot } from './packageroot.ts';
 
@@ -122,7 +122,8 @@ const LOCK_NOT_AVAILABLE = '55P03';
 /** A failed migration for the operator; an outage stays one, which a start waits for. */
 function explain(name: string, cause: Error): Error {
   if ((cause as { code?: unknown }).code === LOCK_NOT_AVAILABLE) return new TableInUse(name, { cause });
-  if (toFault(cause).code === 'service_unavailable') return new Error(`migration ${name} failed`, { cause });
+  if (toFault(cause).code === 'service_unavailable' && !hasCode(cause, missingRight))
+    return new Error(`migration ${name} failed`, { cause });
   return new OperatorError(`The migration ${name} cannot be applied, and nothing of it is kept: ${cause.message}.`, { cause });
 }
 

@@ -22,7 +22,8 @@ import { deleteOldStoredResponses } from '../../src/graph/storedresponse.ts';
 import { Lifecycle } from '../../src/kernel/lifecycle.ts';
 import { pruneNotifications } from '../../src/notifications/retention.ts';
 import { openDatabase } from '../../src/platform/database.ts';
-import { describeFailure } from '../../src/platform/operatorerror.ts';
+import { describeFailure, OperatorError } from '../../src/platform/operatorerror.ts';
+import { listRights } from '../../src/platform/rights.ts';
 import { deleteOldTickets } from '../../src/tickets/service.ts';
 import { routes } from '../../src/transport/rest/routes.ts';
 import { copyTemplate, startApp, type TestApp } from '../support/app.ts';
@@ -221,7 +222,8 @@ describe('the gateway, with its own role', () => {
           operation.variables.map(({ name, model }) => [name, ids[name] ?? (model && randomUUID())]).filter(([, id]) => id),
         );
         const response = await send(app, { caller, operation, values: { ...own, ...values } });
-        if (codeOf(operation, response) === 'internal_error') refused.push(`${operation.name} (${label})`);
+        const code = codeOf(operation, response);
+        if (code === 'internal_error' || code === 'service_unavailable') refused.push(`${operation.name} (${label})`);
       }
     }
     expect(refused).toEqual([]);
@@ -339,6 +341,58 @@ describe('the gateway, with its own role', () => {
       'CREATE TEMP TABLE more (id int)',
     ];
     for (const sql of denied) expect(await refusal('gateway', sql), sql).toBe(INSUFFICIENT_PRIVILEGE);
+  });
+});
+
+describe('a right that was not granted', () => {
+  const open = async (rights: Parameters<typeof listRights>[0] | null, role: Role = 'gateway') => {
+    const lifecycle = new Lifecycle();
+    const options = rights ? { rights: listRights(rights) } : {};
+    try {
+      await openDatabase({ dataDir: tmpdir(), database: { url: urlOf(role), poolSize: 1 } }, lifecycle, options);
+    } finally {
+      await lifecycle.close();
+    }
+  };
+  const sentence = (rights: string) =>
+    new OperatorError(`The role ${nameOf('gateway')} lacks ${rights}: run the script of docs/operations.md (Roles).`);
+
+  it.each([
+    ['INSERT ON kept_answers', 'INSERT on kept_answers'],
+    ['UPDATE (revoked) ON api_keys', 'UPDATE (revoked) on api_keys'],
+    ['SELECT ON users', 'SELECT on users'],
+    ['UPDATE ON dashboards, kept_answers, notification_states, notification_reads', /lacks (UPDATE on \w+, ){3}1 more: run/],
+  ])('ends a start with one sentence: %s', async (right, said) => {
+    await as('owner', `REVOKE ${right} FROM ${nameOf('gateway')}`);
+    const started = startApp({ DATABASE_URL: urlOf('gateway') });
+    await expect(started.finally(() => as('owner', grant))).rejects.toThrow(typeof said === 'string' ? sentence(said) : said);
+  });
+
+  it('of old console records is needed only where they are deleted', async () => {
+    await expect(open({ deletesConsoleRecords: true })).rejects.toThrow(sentence('DELETE on console_sessions'));
+    await expect(open({ deletesConsoleRecords: false })).resolves.toBeUndefined();
+    await expect(open({ deletesConsoleRecords: true }, 'owner')).resolves.toBeUndefined();
+  });
+
+  it('is not needed by a command', async () => {
+    await as('owner', `REVOKE INSERT ON kept_answers FROM ${nameOf('gateway')}`);
+    await expect(open(null).finally(() => as('owner', grant))).resolves.toBeUndefined();
+  });
+
+  it('is answered with 503 until it is granted, with one line in the log', async () => {
+    const create = () => app.ask('POST', `${app.projectPath}/monitoring/dashboards`, { body: { name: 'Granted' } });
+    await as('owner', `REVOKE INSERT ON dashboards FROM ${nameOf('gateway')}`);
+    app.logLines.length = 0;
+    const refused = await Promise.all([create(), create(), create()]).finally(() => as('owner', grant));
+    for (const { status, headers } of refused) expect([status, headers['retry-after']]).toEqual([503, '1']);
+    const lines = app.logLines.map((line) => JSON.parse(line)).filter(({ level }) => level === 'warn' || level === 'error');
+    expect(lines).toEqual([
+      expect.objectContaining({
+        msg: 'the role lacks a right: run the script of docs/operations.md (Roles)',
+        err: expect.objectContaining({ message: expect.stringContaining('permission denied for table dashboards') }),
+      }),
+    ]);
+    expect(await create()).toMatchObject({ status: 201 });
   });
 });
 

@@ -3,6 +3,7 @@ import type { Viewer } from '../../access/viewer.ts';
 import { createContext } from '../../graph/context.ts';
 import { Fault } from '../../kernel/fault.ts';
 import { toJsonText } from '../../kernel/json/text.ts';
+import type { Lifecycle } from '../../kernel/lifecycle.ts';
 import type { Pipeline } from '../../pipeline/pipeline.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { ContextDependencies } from '../http/context.ts';
@@ -12,6 +13,7 @@ import { createExecutor } from './router.ts';
 interface WarmUpDependencies extends ContextDependencies {
   readonly pipeline: Pipeline;
   readonly log: Logger;
+  readonly lifecycle: Lifecycle;
   /** How often each route is read, and by how many requests at once. */
   readonly rounds: number;
   readonly atOnce: number;
@@ -37,7 +39,8 @@ interface Sample {
  * what is wrong.
  */
 export async function warmUp(bound: readonly BoundRoute[], dependencies: WarmUpDependencies): Promise<void> {
-  const { rounds, atOnce, patienceMs } = dependencies;
+  const { lifecycle, rounds, atOnce, patienceMs } = dependencies;
+  if (lifecycle.isClosing) return;
   const deadline = performance.now() + patienceMs;
   try {
     const sample = await findSample(dependencies);
@@ -45,13 +48,14 @@ export async function warmUp(bound: readonly BoundRoute[], dependencies: WarmUpD
     const reads = bound.filter(({ route, pathNames }) => route.method === 'get' && pathNames.every((name) => sample[name as keyof Sample]));
     // Where only the operator's documents are accepted, clients send none like these.
     if (!dependencies.pipeline.trusted.isOnly) for (const { route } of reads) validateAsClient(dependencies, route.operation);
-    for (let index = 0; index < rounds * reads.length && performance.now() < deadline; index += 1) {
+    for (let index = 0; index < rounds * reads.length && performance.now() < deadline && !lifecycle.isClosing; index += 1) {
       const route = reads[index % reads.length] as BoundRoute;
       await Promise.all(Array.from({ length: atOnce }, () => read(route, sample, dependencies)));
       await setImmediate();
     }
   } catch (failure) {
-    dependencies.log.warn({ err: failure }, 'could not warm up');
+    // A start that fails, or is stopped, closes the database under it.
+    if (!lifecycle.isClosing) dependencies.log.warn({ err: failure }, 'could not warm up');
   }
 }
 
