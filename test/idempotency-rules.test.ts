@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { deleteOldStoredResponses } from '../src/graph/storedresponse.ts';
+import { deleteOldStoredResponses, StoredResponse } from '../src/graph/storedresponse.ts';
 import { type Ask, countStatements, isPostgres, startRestingApp, type TestApp, type TestResponse } from './support/app.ts';
 import { openSocket } from './support/feed.ts';
 import { openConnection } from './support/sql.ts';
@@ -517,4 +517,16 @@ describe('a user', () => {
     expect(Number(kept[0]?.most)).toBeLessThan(600_000);
     expect(await named('too large')).toBe(1);
   });
+});
+
+test('of two responses to one outcome the first is kept', async () => {
+  const { database } = app.app;
+  const request = { userId: app.demo.users.owner.id, key: randomUUID(), fingerprint: 'the same', quota: 10_000 };
+  const [one, other] = [new StoredResponse(database, request), new StoredResponse(database, request)];
+  await database.transact(async (query) => {
+    expect(await one.claim(query)).toBe(true);
+    await one.storeOutcome(query, { id: 'made' });
+  });
+  expect([await one.storeResponse('first'), await other.storeResponse('second')]).toEqual([true, false]);
+  expect(await other.read((load) => load(1_000))).toEqual({ kind: 'answer', value: 'first' });
 });

@@ -89,7 +89,8 @@ function openBudget({
       limit,
       windowSeconds,
       remaining: Math.max(0, limit - spent.count),
-      resetSeconds: Math.max(1, Math.ceil(spent.msLeft / 1000)),
+      // Floating point may leave a window a little more than its length.
+      resetSeconds: Math.min(windowSeconds, Math.max(1, Math.ceil(spent.msLeft / 1000))),
     };
     if (spent.count <= limit) return allowance;
     metrics.rateLimited.inc({ policy });

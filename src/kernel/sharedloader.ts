@@ -5,7 +5,7 @@ import { isPendingAfter } from './timeout.ts';
 
 /** After this time a batch is loaded a second time, and the next batch no longer waits for it. */
 const LATE_MS = 250;
-/** After this time a batch fails. */
+/** After this time a batch fails, whether it is being loaded or still waits for others. */
 const DEADLINE_MS = 3_000;
 /** Concurrent loads of one source: more would slow down a slow database further. */
 const MAX_LOADS = 3;
@@ -30,6 +30,8 @@ function createLoader<Key, Value>(loadMany: (keys: readonly Key[]) => Promise<re
   /** Whether the newest batch is being loaded and is not late yet. */
   let isLoading = false;
   let waitingDispatch: (() => void) | null = null;
+  /** When the first call of the batch that is dispatched was made. */
+  let askedAt = 0;
   const mustWait = () => isLoading || activeLoads >= MAX_LOADS;
   const dispatchWaiting = () => {
     if (mustWait()) return;
@@ -47,6 +49,8 @@ function createLoader<Key, Value>(loadMany: (keys: readonly Key[]) => Promise<re
     }
   };
   const load = async (keys: readonly Key[]) => {
+    const deadline = askedAt + DEADLINE_MS;
+    if (performance.now() >= deadline) throw createLateFault();
     isLoading = true;
     const first = attempt(keys);
     const isLate = await isPendingAfter(first, LATE_MS);
@@ -55,16 +59,30 @@ function createLoader<Key, Value>(loadMany: (keys: readonly Key[]) => Promise<re
     dispatchWaiting();
     if (!isLate) return first;
     const values = firstValue(attempts);
-    if (await isPendingAfter(values, DEADLINE_MS - LATE_MS)) {
-      throw Fault.unavailable(new Error(`no answer within ${DEADLINE_MS} ms`));
-    }
+    if (await isPendingAfter(values, deadline - performance.now())) throw createLateFault();
     return values;
   };
   const schedule = (dispatch: () => void) => {
-    if (mustWait()) waitingDispatch = dispatch;
-    else setImmediate(dispatch);
+    const firstAskedAt = performance.now();
+    const dispatchBatch = () => {
+      askedAt = firstAskedAt;
+      dispatch();
+    };
+    if (!mustWait()) return void setImmediate(dispatchBatch);
+    const timer = setTimeout(() => {
+      waitingDispatch = null;
+      dispatchBatch();
+    }, DEADLINE_MS);
+    waitingDispatch = () => {
+      clearTimeout(timer);
+      dispatchBatch();
+    };
   };
   return new DataLoader<Key, Value>(load, { cache: false, batchScheduleFn: schedule });
+}
+
+function createLateFault(): Fault {
+  return Fault.unavailable(new Error(`no answer within ${DEADLINE_MS} ms`));
 }
 
 /** The value of the first attempt that succeeds; if all fail, the failure of the first. */

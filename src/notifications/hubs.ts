@@ -3,6 +3,7 @@ import { FairLimit } from '../kernel/fairlimit.ts';
 import { Fault } from '../kernel/fault.ts';
 import { MemoryBudget } from '../kernel/memorybudget.ts';
 import type { Database } from '../platform/database.ts';
+import { isAway } from '../platform/errors.ts';
 import { scheduleJob } from '../platform/jobs.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { Wakeup, Wakeups } from '../platform/wakeups.ts';
@@ -23,6 +24,7 @@ const MAX_WINDOW_BYTES = 32 * 1024 * 1024;
 const MAX_REPLAY_BYTES = 8 * 1024 * 1024;
 /** The bytes of the single reads that the hubs keep for the feeds of their readers. */
 const MAX_SINGLE_READ_BYTES = 8 * 1024 * 1024;
+const FAILURE_LINES_INTERVAL_MS = 60_000;
 
 interface HubsDependencies {
   readonly database: Database;
@@ -41,6 +43,7 @@ export class Hubs {
   readonly #stopListening: () => void;
   readonly #stopPolling: () => Promise<void>;
   #isClosed = false;
+  #failureLoggedAt = Number.NEGATIVE_INFINITY;
   /**
    * Whether the next poll also compares the last entry of each hub with the log: the database may have been replaced, and the last
    * sequence does not show a log that went back and grew again.
@@ -120,7 +123,7 @@ export class Hubs {
       windows: this.#windows,
       singleReads: this.singleReads,
       limitRefreshes: this.#limitRefreshes,
-      onFailure: (failure) => this.dependencies.log.warn({ err: failure }, 'a read for the feeds failed: the next poll tries again'),
+      onFailure: (failure) => this.#logFailure(failure),
       onReplaced: () => {
         this.#mustVerify = true;
       },
@@ -128,6 +131,13 @@ export class Hubs {
     });
     this.#hubs.set(projectId, hub);
     return hub;
+  }
+
+  /** One line a minute at most: each project has a hub that polls. While the database is away as a whole, the log says so already. */
+  #logFailure(failure: unknown): void {
+    if (isAway(failure) || performance.now() - this.#failureLoggedAt < FAILURE_LINES_INTERVAL_MS) return;
+    this.#failureLoggedAt = performance.now();
+    this.dependencies.log.warn({ err: failure }, 'a read for the feeds failed: the next poll tries again');
   }
 
   #wakeUp({ projectId, userId }: Wakeup): void {

@@ -133,7 +133,7 @@ export function hasCode(thrown: unknown, codes: ReadonlySet<string>): boolean {
   return layersOf(thrown).some((layer) => codesOf(layer).some((code) => codes.has(code)));
 }
 
-function isAway(thrown: unknown): boolean {
+export function isAway(thrown: unknown): boolean {
   return layersOf(thrown).some(({ message }) => message === DATABASE_AWAY);
 }
 

@@ -75,8 +75,8 @@ async function claim(folder: string, address: (name: string) => string, self: Ow
 /** Returns false where the number is taken. */
 async function linkClaim(folder: string, number: number, self: Owner): Promise<boolean> {
   const draft = join(folder, `${self.socket}.draft`);
-  await writeFile(draft, JSON.stringify(self), { mode: 0o600 });
   try {
+    await writeFile(draft, JSON.stringify(self), { mode: 0o600 });
     await link(draft, join(folder, `owner.${number}`));
     return true;
   } catch (failure) {

@@ -183,6 +183,31 @@ it('what was fetched and dropped is fetched again', async () => {
   close();
 });
 
+it('reads that come while earlier ones are told count for neither of their events', async () => {
+  const { feeds, readAll, markAndWake, close } = openFeeds(1);
+  const feed = feeds[0] as (typeof feeds)[number];
+  await readAll(feed);
+  const ids = pick(10, 1_500);
+  await markAndWake(ids);
+  await mark(pick(3_010, 700));
+  const events = await readAll(feed);
+  expect(events.map(({ notificationIds }) => notificationIds.length)).toEqual([1_000, 500]);
+  expectWhole(events, ids);
+  close();
+});
+
+it('reads that the watermark passes while they are told are told no more', async () => {
+  const { feeds, readAll, readNext, markAndWake, close } = openFeeds(1);
+  const feed = feeds[0] as (typeof feeds)[number];
+  await readAll(feed);
+  await markAndWake(pick(10, 2_500));
+  expect((await readNext(feed))?.notificationIds).toHaveLength(1_000);
+  await scope.database.query`SELECT mark_notifications_read(${scope.projectId}::uuid, ${scope.viewer.userId}::uuid, NULL, NULL)`;
+  expect((await readNext(feed))?.notificationIds).toEqual([]);
+  expect(await readNext(feed)).toBeNull();
+  close();
+});
+
 const countUnread = async () => {
   const [row] = await scope.database.query<{ unread: number }>`
     SELECT unread_notifications(${scope.projectId}::uuid, ${scope.viewer.userId}::uuid)::int AS unread`;

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
-import { type DocumentNode, type ExecutionResult, parse, validate } from 'graphql';
+import { buildSchema, type DocumentNode, type ExecutionResult, parse, validate } from 'graphql';
 import { describe, expect, it } from 'vitest';
 import type { Context } from '../../src/graph/context.ts';
 import { schema } from '../../src/schema.ts';
-import { RendererCache } from '../../src/transport/delivery/renderer.ts';
+import { EventRenderer, RendererCache } from '../../src/transport/delivery/renderer.ts';
 import { countCases } from '../support/cases.ts';
 
 describe('what subscribers share', () => {
@@ -90,4 +90,22 @@ describe('what subscribers share', () => {
     expect(shared).toBeGreaterThan(runs / 30);
     expect(apart).toBeGreaterThan(runs / 3);
   });
+});
+
+it('what one subscriber is told with an error is rendered anew for the next', () => {
+  const ofViewers = buildSchema('type Query { name: String } type Subscription { name: String }');
+  const renderer = new EventRenderer({ schema: ofViewers, document: parse('subscription { name }') }, (result) =>
+    JSON.stringify(result.data),
+  );
+  const name = (_args: unknown, { viewer }: Context) => {
+    if (!viewer) throw new Error('there is no viewer');
+    return viewer.name;
+  };
+  const event = { isShared: true, name };
+  const renderFor = (viewer: { name: string } | null) => String(renderer.render(event, () => ({ viewer }) as Context));
+  expect([renderFor(null), renderFor({ name: 'one' }), renderFor({ name: 'other' })]).toEqual([
+    '{"name":null}',
+    '{"name":"one"}',
+    '{"name":"one"}',
+  ]);
 });

@@ -82,6 +82,7 @@ describe('a POST', () => {
     const id = `sha256:${'a'.repeat(64)}`;
     for (const more of ['', ',"variables":{}', `,${Q}`]) expectGraphql(await ask(`{"documentId":"${id}"${more}}`), 400, refused);
     expectGraphql(await app.ask('GET', `/graphql?documentId=${id}`), 400, refused);
+    expectGraphql(await app.ask('GET', `/graphql?query={__typename}&documentId=${id}`), 400, refused);
   });
 
   it.each([

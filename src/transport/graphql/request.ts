@@ -41,7 +41,7 @@ export function rejectDocumentId(hasDocumentId: boolean): void {
 
 /** Throws `invalid_request` for duplicate parameters, which Yoga would join, and for invalid JSON, which Yoga would not catch. */
 export function checkParameters(query: URLSearchParams): void {
-  rejectDocumentId(query.has('documentId') && !query.has('query'));
+  rejectDocumentId(query.has('documentId'));
   for (const name of ['query', 'operationName', 'variables', 'extensions']) {
     if (query.getAll(name).length > 1) throw Fault.invalidRequest(`The parameter \`${name}\` is given more than once.`);
   }
