@@ -450,6 +450,25 @@ it('follows another project, and the first one again', async () => {
   await expectUnread(await countUnread());
 });
 
+it('keeps the current row where more comes at once than is added, and acts on no other', async () => {
+  await open(page);
+  await publish('The current one.');
+  await row(page, 'The current one.').waitFor();
+  await page.locator('.table').focus();
+  await page.keyboard.press('Home');
+  const current = page.locator('.table-row.current');
+  await publishMany(Array.from({ length: 60 }, (_, index) => `In a burst ${index}.`));
+  await row(page, 'In a burst 59.').waitFor();
+  await expect.poll(() => current.getAttribute('aria-rowindex')).toBe('62');
+  expect(await current.textContent()).toContain('The current one.');
+  await publishMany(Array.from({ length: 60 }, (_, index) => `In the next ${index}.`));
+  await row(page, 'In the next 59.').waitFor();
+  // It is behind the first hundred rows now.
+  await expect.poll(() => current.count()).toBe(0);
+  await page.keyboard.press('j');
+  await expect.poll(() => current.getAttribute('aria-rowindex')).toBe('2');
+});
+
 it('keeps no more of what comes than it shows', async () => {
   const browser = await page.context().newCDPSession(page);
   // The lowest of five, as the page takes in responses while it is measured: some MiB that it does not keep.

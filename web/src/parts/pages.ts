@@ -35,7 +35,7 @@ export interface Endless<Row> {
 
 export interface Place {
   scrollTop: number;
-  /** The index of the current row; `id` is that row's id. */
+  /** The index of the current row, -1 while it is not among the loaded rows; `id` is that row's id. */
   current: number;
   id: string | null;
 }
@@ -174,7 +174,11 @@ export function useEndless<Data, Variables extends OperationVariables, Row exten
   const refresh = useCallback(() => {
     // The visible rows stay until the new first page has loaded.
     if (state.pages.size > 0) setLast({ key, state });
-    statesByClient.get(apollo)?.delete(key);
+    const states = statesByClient.get(apollo);
+    states?.delete(key);
+    // The current row is looked for among the new rows: its index may be that of another one.
+    const { id } = state.place;
+    if (id !== null) states?.set(key, { ...newState<never>(), place: { scrollTop: 0, current: -1, id } });
     setEpoch((before) => before + 1);
   }, [apollo, state, key]);
   const isRefreshing = state.pages.size === 0 && last?.key === key;

@@ -9,7 +9,7 @@ export function useCurrentRow<Row extends { readonly id: string }>(list: Endless
   const { place, reach } = list;
   const [, setRenders] = useState(0);
   const found = place.id === null ? null : findNear(list, place.current, place.id);
-  const current = Math.max(0, Math.min(found ?? place.current, reach - 1));
+  const current = Math.min(found ?? place.current, Math.max(0, reach - 1));
   const id = list.row(current)?.id ?? null;
   // A passive effect could run after the next key press and undo its move.
   useLayoutEffect(() => {
@@ -35,7 +35,7 @@ export function useRestoredPlace(scroller: RefObject<HTMLDivElement | null>, pla
     const element = scroller.current;
     if (!element || !isReady) return;
     element.scrollTop = place.scrollTop;
-    if (place.current > 0 && document.activeElement === document.body) element.focus({ preventScroll: true });
+    if (place.id !== null && document.activeElement === document.body) element.focus({ preventScroll: true });
     const keep = () => {
       place.scrollTop = element.scrollTop;
     };

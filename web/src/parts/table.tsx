@@ -49,7 +49,8 @@ export function DataTable<Row extends { readonly id: string }>(props: DataTableP
     scrollPaddingEnd: ROW_HEIGHT,
     initialOffset: place.scrollTop,
     // `aria-activedescendant` refers to the current row, so it must always be in the DOM.
-    rangeExtractor: (range) => [...new Set([...defaultRangeExtractor(range), current])].sort((one, other) => one - other),
+    rangeExtractor: (range) =>
+      [...new Set([...defaultRangeExtractor(range), ...(current < 0 ? [] : [current])])].sort((one, other) => one - other),
   });
   const items = virtual.getVirtualItems();
   const { startIndex, endIndex } = virtual.range ?? { startIndex: 0, endIndex: 0 };
@@ -107,13 +108,13 @@ export function DataTable<Row extends { readonly id: string }>(props: DataTableP
         role="grid"
         aria-label={label}
         aria-rowcount={list.count + 1}
-        aria-activedescendant={`${id}-${current}`}
+        aria-activedescendant={current < 0 ? undefined : `${id}-${current}`}
         aria-multiselectable={selected ? true : undefined}
         aria-busy={list.row(startIndex) ? undefined : true}
         tabIndex={0}
         ref={scroller}
         style={toTracks(columns, selected !== undefined)}
-        onFocus={() => setCurrent(current)}
+        onFocus={() => setCurrent(Math.max(0, current))}
         onKeyDown={onKeyDown}
       >
         <div className="table-head" role="row" aria-rowindex={1}>
