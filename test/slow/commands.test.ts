@@ -270,11 +270,13 @@ describe.each(databases)('on $kind', ({ server: host }) => {
         [['remove', console], 'The instance no longer has a console.\n'],
       ];
       for (const [words, out] of steps) expect(await portico('console', ...words)).toEqual({ code: 0, out, err: '' });
+      const removed = { code: 1, out: '', err: 'The instance has no console.\n' };
+      expect(await portico('console', 'remove', console)).toEqual(removed);
     });
 
     testOnce.each([
       [['set', instance, '--kind', 'serial', '--tcp', 'host:1'], 'There is no such instance.'],
-      [['remove', instance], 'The instance has no console.'],
+      [['remove', instance], 'There is no such instance.'],
     ])('%j is refused', async (words, complaint) => {
       expect(await portico('console', ...words)).toEqual({ code: 1, out: '', err: `${complaint}\n` });
     });
