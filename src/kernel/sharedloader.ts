@@ -30,8 +30,8 @@ function createLoader<Key, Value>(loadMany: (keys: readonly Key[]) => Promise<re
   /** Whether the newest batch is being loaded and is not late yet. */
   let isLoading = false;
   let waitingDispatch: (() => void) | null = null;
-  /** When the first call of the batch that is dispatched was made. */
-  let askedAt = 0;
+  /** When the first call of the batch that is dispatched was made; null if it has waited for too long. */
+  let askedAt: number | null = null;
   const mustWait = () => isLoading || activeLoads >= MAX_LOADS;
   const dispatchWaiting = () => {
     if (mustWait()) return;
@@ -49,8 +49,8 @@ function createLoader<Key, Value>(loadMany: (keys: readonly Key[]) => Promise<re
     }
   };
   const load = async (keys: readonly Key[]) => {
+    if (askedAt === null) throw createLateFault();
     const deadline = askedAt + DEADLINE_MS;
-    if (performance.now() >= deadline) throw createLateFault();
     isLoading = true;
     const first = attempt(keys);
     const isLate = await isPendingAfter(first, LATE_MS);
@@ -64,19 +64,23 @@ function createLoader<Key, Value>(loadMany: (keys: readonly Key[]) => Promise<re
   };
   const schedule = (dispatch: () => void) => {
     const firstAskedAt = performance.now();
-    const dispatchBatch = () => {
-      askedAt = firstAskedAt;
+    const dispatchAs = (moment: number | null) => {
+      askedAt = moment;
       dispatch();
     };
-    if (!mustWait()) return void setImmediate(dispatchBatch);
-    const timer = setTimeout(() => {
+    if (!mustWait()) return void setImmediate(dispatchAs, firstAskedAt);
+    const expire = () => {
+      if (waitingDispatch !== dispatchInTime) return;
       waitingDispatch = null;
-      dispatchBatch();
-    }, DEADLINE_MS);
-    waitingDispatch = () => {
-      clearTimeout(timer);
-      dispatchBatch();
+      dispatchAs(null);
     };
+    // The immediate lets a process that was busy read what has arrived.
+    const timer = setTimeout(() => setImmediate(expire), DEADLINE_MS);
+    const dispatchInTime = () => {
+      clearTimeout(timer);
+      dispatchAs(firstAskedAt);
+    };
+    waitingDispatch = dispatchInTime;
   };
   return new DataLoader<Key, Value>(load, { cache: false, batchScheduleFn: schedule });
 }
