@@ -1,4 +1,5 @@
 import pLimit from 'p-limit';
+import { Cooldown } from '../kernel/cooldown.ts';
 import { FairLimit } from '../kernel/fairlimit.ts';
 import { Fault } from '../kernel/fault.ts';
 import { MemoryBudget } from '../kernel/memorybudget.ts';
@@ -42,8 +43,8 @@ export class Hubs {
   readonly #limitRefreshes = pLimit(REFRESHES_AT_ONCE);
   readonly #stopListening: () => void;
   readonly #stopPolling: () => Promise<void>;
+  readonly #failureLines = new Cooldown(FAILURE_LINES_INTERVAL_MS);
   #isClosed = false;
-  #failureLoggedAt = Number.NEGATIVE_INFINITY;
   /**
    * Whether the next poll also compares the last entry of each hub with the log: the database may have been replaced, and the last
    * sequence does not show a log that went back and grew again.
@@ -135,8 +136,7 @@ export class Hubs {
 
   /** One line a minute at most: each project has a hub that polls. While the database is away as a whole, the log says so already. */
   #logFailure(failure: unknown): void {
-    if (isAway(failure) || performance.now() - this.#failureLoggedAt < FAILURE_LINES_INTERVAL_MS) return;
-    this.#failureLoggedAt = performance.now();
+    if (isAway(failure) || !this.#failureLines.begin()) return;
     this.dependencies.log.warn({ err: failure }, 'a read for the feeds failed: the next poll tries again');
   }
 

@@ -1,3 +1,4 @@
+import { Cooldown } from '../kernel/cooldown.ts';
 import { Fault } from '../kernel/fault.ts';
 import type { Logger } from './logger.ts';
 
@@ -88,7 +89,7 @@ export const missingCodes = new Set(['42P01', '3F000', '42704', '42883', '42P10'
 /** Logs one cause of many requests, at most every ten seconds, with the count of the requests since the line before. */
 class SharedCause {
   #count = 0;
-  #loggedAt = Number.NEGATIVE_INFINITY;
+  readonly #lines = new Cooldown(SHARED_LINES_INTERVAL_MS);
 
   constructor(
     readonly codes: ReadonlySet<string>,
@@ -97,10 +98,9 @@ class SharedCause {
 
   record(err: Error, log: Logger): void {
     this.#count += 1;
-    if (performance.now() - this.#loggedAt < SHARED_LINES_INTERVAL_MS) return;
+    if (!this.#lines.begin()) return;
     log.warn({ err, count: this.#count }, this.message);
     this.#count = 0;
-    this.#loggedAt = performance.now();
   }
 }
 

@@ -1,3 +1,4 @@
+import { Cooldown } from '../kernel/cooldown.ts';
 import type { Logger } from './logger.ts';
 
 /** A job that fails at every run, several times a second in an outage, is logged at most this often. */
@@ -23,17 +24,14 @@ export function scheduleJob(
   const stopping = new AbortController();
   failures.set(name, failures.get(name) ?? 0);
   let run: Promise<void> | null = null;
-  let lastWarningAt = Number.NEGATIVE_INFINITY;
+  const warnings = new Cooldown(WARNING_INTERVAL_MS);
   const attempt = async () => {
     try {
       await work(stopping.signal);
     } catch (failure) {
       if (stopping.signal.aborted) return;
       failures.set(name, (failures.get(name) ?? 0) + 1);
-      const now = performance.now();
-      const isRepeated = now - lastWarningAt < WARNING_INTERVAL_MS;
-      if (!isRepeated) lastWarningAt = now;
-      log[isRepeated ? 'debug' : 'warn']({ err: failure, job: name }, 'a job failed');
+      log[warnings.begin() ? 'warn' : 'debug']({ err: failure, job: name }, 'a job failed');
     } finally {
       run = null;
     }

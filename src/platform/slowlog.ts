@@ -1,3 +1,4 @@
+import { Cooldown } from '../kernel/cooldown.ts';
 import type { Logger } from './logger.ts';
 
 /** How long a statement, a wait or an operation may take before the log has a line about it. */
@@ -7,7 +8,7 @@ const LINES_INTERVAL_MS = 1_000;
 
 /** Logs what took long: of a statement its text, which is the server's own, but none of its values. */
 export class SlowLog {
-  #lastLineAt = Number.NEGATIVE_INFINITY;
+  readonly #lines = new Cooldown(LINES_INTERVAL_MS);
 
   constructor(private readonly log: Logger) {}
 
@@ -20,9 +21,7 @@ export class SlowLog {
 
   /** Logs what took long, at most one line a second. `describe` returns what the line says besides. */
   report(durationMs: number, describe: () => object, message: string, level: 'info' | 'warn' = 'warn'): void {
-    const now = performance.now();
-    if (durationMs < SLOW_MS || now - this.#lastLineAt < LINES_INTERVAL_MS) return;
-    this.#lastLineAt = now;
+    if (durationMs < SLOW_MS || !this.#lines.begin()) return;
     this.log[level]({ ...describe(), duration_ms: Math.round(durationMs) }, message);
   }
 }

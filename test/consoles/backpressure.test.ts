@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { LiveSession } from '../../src/consoles/session.ts';
 import type { ConsoleClient } from '../../src/graph/console.ts';
 import { type Guest, openGuest } from '../support/console.ts';
+import { countIterations } from '../support/iterations.ts';
 
 const READ_BYTES = 64 * 1024;
 
@@ -195,20 +196,15 @@ it('reads ten times a second from a console without a client', async () => {
 });
 
 it('reads at most one buffer of output in an iteration of the event loop', async () => {
-  let iteration = 0;
-  const count = () => {
-    iteration += 1;
-    timer = setImmediate(count);
-  };
-  let timer = setImmediate(count);
+  const iterations = countIterations();
   const read = new Map<number, number>();
   const send: ConsoleClient['send'] = (bytes, onSent) => {
-    read.set(iteration, (read.get(iteration) ?? 0) + bytes.length);
+    read.set(iterations.current, (read.get(iterations.current) ?? 0) + bytes.length);
     process.nextTick(onSent);
   };
   session.attach({ bufferedAmount: 0, send, pause: () => {}, resume: () => {}, close: () => {} }, 0);
   flood(await guest.called());
   await expect.poll(() => read.size).toBeGreaterThan(100);
-  clearImmediate(timer);
+  iterations.stop();
   expect(Math.max(...read.values())).toBeLessThanOrEqual(READ_BYTES);
 });

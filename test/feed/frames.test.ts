@@ -9,6 +9,7 @@ import { ServerSocket } from '../../src/transport/sockets/socket.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import { countCases } from '../support/cases.ts';
 import { type FeedSocket, openSocket, publish } from '../support/feed.ts';
+import { countIterations } from '../support/iterations.ts';
 import { openRawSocket } from '../support/raw.ts';
 
 let app: TestApp;
@@ -52,12 +53,7 @@ const COUNT = 20_000;
 it('a peer that sends too many messages at once has to wait, and each of them is handled', async () => {
   const feed = await open();
   const { _socket: stream } = feed.socket as unknown as { _socket: Socket };
-  let iteration = 0;
-  const count = () => {
-    iteration += 1;
-    timer = setImmediate(count);
-  };
-  let timer = setImmediate(count);
+  const iterations = countIterations();
   const handled = new Map<number, number>();
   let all = 0;
   // A slow machine: what one read brings takes longer than the peer has to wait.
@@ -65,11 +61,11 @@ it('a peer that sends too many messages at once has to wait, and each of them is
     const until = performance.now() + 0.02;
     while (performance.now() < until);
     all += 1;
-    handled.set(iteration, (handled.get(iteration) ?? 0) + 1);
+    handled.set(iterations.current, (handled.get(iterations.current) ?? 0) + 1);
   });
   stream.write(Buffer.concat(Array.from({ length: COUNT }, () => TINY)));
   await expect.poll(() => all).toBe(COUNT);
-  clearImmediate(timer);
+  iterations.stop();
   receive.mockRestore();
   // The thousand are exceeded in the middle of a read, which is handled still.
   expect(Math.max(...handled.values())).toBeLessThanOrEqual(1_000 + READ_BYTES / TINY.length);
@@ -79,20 +75,15 @@ it('a peer that sends too many messages at once has to wait, and each of them is
 it('of large messages one read is handled, and then everything else has its turn', async () => {
   const feed = await open();
   const { _socket: stream } = feed.socket as unknown as { _socket: Socket };
-  let iteration = 0;
-  const count = () => {
-    iteration += 1;
-    timer = setImmediate(count);
-  };
-  let timer = setImmediate(count);
+  const iterations = countIterations();
   const handled = new Map<number, number>();
   const receive = vi.spyOn(SocketConnection.prototype, 'receive').mockImplementation((bytes) => {
-    handled.set(iteration, (handled.get(iteration) ?? 0) + bytes.length);
+    handled.set(iterations.current, (handled.get(iterations.current) ?? 0) + bytes.length);
   });
   const messages = Array.from({ length: 200 }, () => Buffer.concat([LARGE, Buffer.alloc(LARGE_BYTES)]));
   stream.write(Buffer.concat(messages));
   await expect.poll(() => [...handled.values()].reduce((sum, bytes) => sum + bytes, 0)).toBe(200 * LARGE_BYTES);
-  clearImmediate(timer);
+  iterations.stop();
   receive.mockRestore();
   // A message before the bound is reached, the one that reaches it, and the rest of its read.
   expect(Math.max(...handled.values())).toBeLessThanOrEqual(3 * READ_BYTES);
