@@ -730,6 +730,50 @@ describe('feed', () => {
     await front.close();
   });
 
+  it('waits once for a WebSocket where a proxy drops them, and says what a broken connection is', { timeout: 20_000 }, async () => {
+    const upgraded: Duplex[] = [];
+    const server = createServer().on('upgrade', (_request, socket) => {
+      upgraded.push(socket.on('error', () => {}));
+    });
+    const front = await listen(server, 'http');
+    const states: string[] = [];
+    const ready = { data: { notificationFeed: { type: 'ready', sequence: 0, readThrough: 0, unreadCount: 0 } } };
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      const client = connect({
+        url: front.url,
+        credential: token('viewer'),
+        async fetch(input) {
+          if (input instanceof Request) return Response.json({ data: { project: { organizationId: project } } });
+          let isSent = false;
+          const body = new ReadableStream<Uint8Array>({
+            pull(controller) {
+              if (isSent) controller.error(new TypeError('terminated'));
+              else controller.enqueue(Buffer.from(`event: next\ndata: ${JSON.stringify(ready)}\n\n`));
+              isSent = true;
+            },
+          });
+          return new Response(body, { headers: { 'content-type': 'text/event-stream' } });
+        },
+      });
+      const events = client.feed({ project, onState: (state) => states.push(describeState(state)) })[Symbol.asyncIterator]();
+      const first = events.next();
+      await vi.waitFor(() => expect(upgraded).toHaveLength(1));
+      await vi.advanceTimersByTimeAsync(10_000);
+      expect(await first).toMatchObject({ value: { type: 'ready' } });
+      const second = events.next();
+      await vi.waitFor(() => expect(states.at(-1)).toBe('waiting 1 s: connection_lost'));
+      await vi.advanceTimersByTimeAsync(1_000);
+      expect(await second).toMatchObject({ value: { type: 'ready' } });
+      expect(upgraded).toHaveLength(1);
+      await events.return?.();
+    } finally {
+      vi.useRealTimers();
+      for (const socket of upgraded) socket.destroy();
+      await front.close();
+    }
+  });
+
   it('pauses before it comes back to a server that ends each feed after an event', async () => {
     let connections = 0;
     const ready = { data: { notificationFeed: { type: 'ready', sequence: 0, readThrough: 0, unreadCount: 0 } } };

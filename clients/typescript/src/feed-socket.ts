@@ -14,6 +14,9 @@ const PONG_MS = 10_000;
 /** The connection never opened. Another transport may open, or give the reason why not. */
 export class NotOpened extends Error {}
 
+/** Nobody has answered for the time that a connection may take to open, as behind a proxy that drops WebSockets. */
+export class NotAnswered extends NotOpened {}
+
 /**
  * The events of one connection by graphql-transport-ws. Ends without an error if the caller should reconnect at once. Throws
  * `PorticoError`, or `NotOpened`.
@@ -59,7 +62,7 @@ export async function* readSocket({ url, credential, variables, signal, rewrite 
       closed: () => clearTimeout(pong),
     },
   });
-  const opening = setTimeout(() => finish(new NotOpened('nobody answers')), OPENING_MS);
+  const opening = setTimeout(() => finish(new NotAnswered('nobody answers')), OPENING_MS);
   const stop = () => finish(null);
   signal.addEventListener('abort', stop, { once: true });
   // While the client is connecting, `dispose` settles as the connection does: perhaps never, perhaps with an error.

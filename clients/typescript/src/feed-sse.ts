@@ -17,6 +17,7 @@ export async function* readServerSentEvents(
   if (signal.aborted) stop();
   signal.addEventListener('abort', stop, { once: true });
   const address = `${url}/graphql`;
+  let hasBegun = false;
   try {
     const response = await fetchImpl(address, {
       method: 'POST',
@@ -25,6 +26,7 @@ export async function* readServerSentEvents(
       signal: connection.signal,
     });
     if (!response.ok || !response.body) throw await readRejection(response);
+    hasBegun = true;
     const waiting: FeedEvent[] = [];
     let isComplete = false;
     const parser = createParser({
@@ -50,7 +52,8 @@ export async function* readServerSentEvents(
     }
   } catch (failure) {
     if (signal.aborted) return;
-    throw toUnreachable(failure, address);
+    if (!hasBegun || failure instanceof PorticoError) throw toUnreachable(failure, address);
+    throw new PorticoError('connection_lost', 'The connection was lost.', null, null, [], { cause: failure });
   } finally {
     clearTimeout(silence);
     signal.removeEventListener('abort', stop);

@@ -1,13 +1,16 @@
 import { describeClock } from './clock.ts';
 import { PorticoError } from './error.ts';
 import { cursorOf, type FeedEvent, type FeedRequest } from './events.ts';
-import { NotOpened, readSocket } from './feed-socket.ts';
+import { NotAnswered, NotOpened, readSocket } from './feed-socket.ts';
 import { readServerSentEvents } from './feed-sse.ts';
 import type { Http } from './http.ts';
 import { query } from './query.ts';
 import { Recovery } from './recovery.ts';
 import { type ConnectionState, StateHolder } from './state.ts';
 import { abortable } from './wait.ts';
+
+/** How long no WebSocket is tried after one was dropped on the way, and server-sent events were not. */
+const DROPPED_MS = 5 * 60_000;
 
 /** Persists the cursor of a feed across restarts. */
 export interface CursorStore {
@@ -90,6 +93,7 @@ async function* readConnections(
 ): AsyncGenerator<FeedEvent, void> {
   const { credentials } = http.options;
   const recovery = new Recovery(credentials, state, signal);
+  const connect = makeConnect(http.options.fetch);
   let organizationId: string | null = null;
   let cursor = checkCursor((await store?.load()) ?? after ?? null);
   while (!signal.aborted) {
@@ -100,7 +104,7 @@ async function* readConnections(
       credential = await abortable(credentials.get(), signal);
       const variables = { organizationId, projectId: project, after: cursor };
       const request = { url: http.options.url, credential, variables, signal, rewrite };
-      for await (const [event, over] of connect(request, http.options.fetch)) {
+      for await (const [event, over] of connect(request)) {
         recovery.reset();
         state.enter({ name: 'live', over });
         const next = cursorOf(event);
@@ -124,17 +128,33 @@ function checkCursor(cursor: number | null): number | null {
   throw new PorticoError('validation_failed', `after: ${problem}`, null, null, [], { fields: { after: [problem] } });
 }
 
-/** The events of one connection: by WebSocket, or by server-sent events if none opens, whose response gives the reason if it fails too. */
-async function* connect(
-  request: FeedRequest,
-  fetchImpl: typeof fetch,
-): AsyncGenerator<[FeedEvent, 'websocket' | 'server-sent events'], void> {
-  try {
-    for await (const event of readSocket(request)) yield [event, 'websocket'];
-  } catch (failure) {
-    if (!(failure instanceof NotOpened)) throw failure;
-    for await (const event of readServerSentEvents(request, fetchImpl)) yield [event, 'server-sent events'];
-  }
+/**
+ * The events of one connection: by WebSocket, or by server-sent events if none opens, whose response gives the reason if it fails too.
+ * Where each WebSocket is dropped on the way, not every connection waits for one.
+ */
+function makeConnect(fetchImpl: typeof fetch) {
+  let droppedUntil = 0;
+  return async function* connect(request: FeedRequest): AsyncGenerator<[FeedEvent, 'websocket' | 'server-sent events'], void> {
+    if (performance.now() >= droppedUntil) {
+      try {
+        for await (const event of readSocket(request)) yield [event, 'websocket'];
+        return;
+      } catch (failure) {
+        if (!(failure instanceof NotOpened)) throw failure;
+        if (failure instanceof NotAnswered) droppedUntil = performance.now() + DROPPED_MS;
+      }
+    }
+    let isOpen = false;
+    try {
+      for await (const event of readServerSentEvents(request, fetchImpl)) {
+        isOpen = true;
+        yield [event, 'server-sent events'];
+      }
+    } finally {
+      // The whole server does not answer: a WebSocket may open when it does.
+      if (!isOpen) droppedUntil = 0;
+    }
+  };
 }
 
 async function findOrganization(http: Http, project: string, signal: AbortSignal): Promise<string> {
