@@ -24,6 +24,11 @@ export interface Redis {
   run<Result>(command: () => Promise<Result>): Promise<Result>;
 }
 
+/** Whether the server has become a replica. */
+function isReadOnly(reply: Error): boolean {
+  return reply.message.startsWith('READONLY');
+}
+
 /** The options of both connections. */
 const connectionOptions = {
   enableOfflineQueue: false,
@@ -35,8 +40,8 @@ const connectionOptions = {
   // A connection that leaves a command unanswered for this long is considered dead, and replaced.
   socketTimeout: 5_000,
   keepAlive: 10_000,
-  // A server that answers READONLY has become a replica. Its name may lead to the new primary by now, so connect again.
-  reconnectOnError: (failure: Error) => failure.message.startsWith('READONLY'),
+  // Its name may lead to the new primary by now, so connect again.
+  reconnectOnError: isReadOnly,
   connectionName: 'portico',
 };
 
@@ -119,9 +124,12 @@ function trackConnectionError(commands: RedisClient): (failure: unknown) => unkn
   let connectionError: Error | null = null;
   commands.on('error', (failure) => (connectionError = failure));
   commands.on('ready', () => (connectionError = null));
-  // A connection that the server has closed has no error until the next one fails.
-  return (failure) =>
-    connectionError ?? (failure instanceof ReplyError ? explain(failure as Error) : new Error('the connection was closed'));
+  // A connection that the server has closed has no error until the next one fails; a reply that closes it is its error.
+  return (failure) => {
+    const reply = failure instanceof ReplyError ? (failure as Error) : null;
+    if (reply && isReadOnly(reply)) connectionError = reply;
+    return connectionError ?? (reply ? explain(reply) : new Error('the connection was closed'));
+  };
 }
 
 /** Explains the replies of a node that has not all keys. */

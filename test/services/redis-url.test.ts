@@ -44,6 +44,7 @@ it('a primary that has become a replica is an outage, until it or another one ta
       return [await readRedis(app), (await connections()) > before + 3];
     })
     .toEqual(['down', true]);
+  await expect.poll(() => app.logLines.join('')).toContain("READONLY You can't write against a read only replica");
   await redis.run('REPLICAOF', 'NO', 'ONE');
   await expect.poll(() => readRedis(app)).toBe('up');
   await app.close();
