@@ -543,3 +543,18 @@ it('a page whose code cannot be loaded says so after one reload, and opens once 
   await page.getByRole('button', { name: 'Load the page again' }).click();
   await page.getByRole('grid').waitFor();
 });
+
+it('a browser that stores nothing for the site is told so', async () => {
+  const other = await desk.open();
+  await other.addInitScript(() => {
+    Object.defineProperty(window, 'sessionStorage', {
+      get() {
+        throw new DOMException('Access is denied for this document.', 'SecurityError');
+      },
+    });
+  });
+  await other.goto(desk.baseUrl);
+  await other.getByRole('heading', { name: 'This browser lets the desk store nothing' }).waitFor();
+  expect(await findBarriers(other)).toEqual([]);
+  await other.close();
+});

@@ -166,6 +166,8 @@ describe('instances', () => {
     };
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { level: 1, name }).waitFor();
+    // The row had the focus, and is gone.
+    await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe('main');
     await page.goBack();
     await isBack();
     await page.keyboard.press('Enter');
@@ -174,6 +176,18 @@ describe('instances', () => {
     await isBack();
     await page.keyboard.press('j');
     await expect.poll(() => readCurrentIndex()).toBe(25);
+  });
+
+  it('are at an address whose ids are in capitals, too, and a change of page is read out', async () => {
+    const spoken = page.locator('p.hidden[role=status]');
+    await open('instances');
+    const pathname = (await page.locator('.table-row a').first().getAttribute('href')) ?? '';
+    await page.goto(`${desk.baseUrl}${pathname.replace(/[0-9a-f-]{36}/g, (id) => id.toUpperCase())}?from=mail`);
+    await page.waitForURL(`${desk.baseUrl}${pathname}?from=mail`);
+    await page.getByRole('heading', { level: 2, name: 'State' }).waitFor();
+    await expect.poll(() => spoken.innerText()).toMatch(/^Instances · \S/);
+    await page.getByRole('link', { name: 'Tasks', exact: true }).first().click();
+    await expect.poll(() => spoken.innerText()).toMatch(/^Tasks · \S/);
   });
 
   it('are selected by the space bar, to copy their ids', async () => {

@@ -41,6 +41,10 @@ export function App() {
 }
 
 function Routes() {
+  const [path] = useLocation();
+  const written = path.toLowerCase();
+  // Ids are compared as the server writes them, in small letters; an address from elsewhere may have capitals.
+  if (path !== written) return <Redirect to={written + location.search + location.hash} replace />;
   return (
     <Switch>
       <Route path="/signin/callback" component={Callback} />

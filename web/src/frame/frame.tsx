@@ -1,10 +1,11 @@
 import { useQuery } from '@apollo/client/react';
 import { Dialog, DialogProvider, useDialogStore } from '@ariakit/react';
-import { type ReactNode, useEffect } from 'react';
+import { type ReactNode, useEffect, useRef } from 'react';
 import { useLocation } from 'wouter';
 import { graphql, type ResultOf } from '../graphql/graphql.ts';
 import type { Failure } from '../graphql/link.ts';
 import { Boundary } from '../parts/boundary.tsx';
+import { findPage, isFocusFree } from '../parts/focus.ts';
 import { Query } from '../parts/query.tsx';
 import { Connection } from './connection.tsx';
 import { recallProject, rememberProject } from './lastproject.ts';
@@ -100,7 +101,9 @@ function Shell({ project, person, children }: ShellProps) {
   useEffect(() => {
     if (project) rememberProject(project.id);
   }, [project]);
-  useTitle(unread, project?.name ?? null, path);
+  const page = describePage(project?.name ?? null, path);
+  useTitle(unread, page);
+  useFocus(path);
   const menu = (
     <>
       <Switcher project={project} />
@@ -126,6 +129,10 @@ function Shell({ project, person, children }: ShellProps) {
         {project && <Connection />}
         <Person person={person} role={project?.role ?? null} />
       </header>
+      {/* Read out when another page has come, as the title of the document is not. */}
+      <p className="hidden" role="status">
+        {page}
+      </p>
       <main id="main" tabIndex={-1}>
         <Boundary path={path}>{children}</Boundary>
       </main>
@@ -133,11 +140,25 @@ function Shell({ project, person, children }: ShellProps) {
   );
 }
 
+/** `Notifications · Production · Portico`. */
+function describePage(project: string | null, path: string): string {
+  const [, , , section = project ? 'overview' : path.split('/')[1]] = project ? path.split('/') : ['', '', '', path.split('/')[1]];
+  const name = section ? section[0]?.toUpperCase() + section.slice(1) : '';
+  return [name, project, 'Portico'].filter(Boolean).join(' · ');
+}
+
 /** `(3) Notifications · Production · Portico`. */
-function useTitle(unread: number, project: string | null, path: string) {
+function useTitle(unread: number, page: string) {
   useEffect(() => {
-    const [, , , section = project ? 'overview' : path.split('/')[1]] = project ? path.split('/') : ['', '', '', path.split('/')[1]];
-    const name = section ? section[0]?.toUpperCase() + section.slice(1) : '';
-    document.title = `${unread > 0 ? `(${unread}) ` : ''}${[name, project, 'Portico'].filter(Boolean).join(' · ')}`;
-  }, [unread, project, path]);
+    document.title = `${unread > 0 ? `(${unread}) ` : ''}${page}`;
+  }, [unread, page]);
+}
+
+/** What led to another page is often gone with the one before, such as a row: then the page has the focus, as after a click on a link. */
+function useFocus(path: string) {
+  const last = useRef(path);
+  useEffect(() => {
+    if (path !== last.current && isFocusFree()) findPage()?.focus({ preventScroll: true });
+    last.current = path;
+  }, [path]);
 }

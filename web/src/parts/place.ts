@@ -1,4 +1,5 @@
 import { type RefObject, useLayoutEffect, useState } from 'react';
+import { isFocusFree } from './focus.ts';
 import type { Endless, Place } from './pages.ts';
 
 /** How many rows away the current row is searched for after others were inserted above it. */
@@ -35,7 +36,7 @@ export function useRestoredPlace(scroller: RefObject<HTMLDivElement | null>, pla
     const element = scroller.current;
     if (!element || !isReady) return;
     element.scrollTop = place.scrollTop;
-    if (place.id !== null && document.activeElement === document.body) element.focus({ preventScroll: true });
+    if (place.id !== null && isFocusFree()) element.focus({ preventScroll: true });
     const keep = () => {
       place.scrollTop = element.scrollTop;
     };

@@ -27,3 +27,12 @@ export function Time({ value }: { value: string }) {
     </time>
   );
 }
+
+/** The exact time and the relative one, where there is room for both: a tooltip needs a mouse. */
+export function ExactTime({ value }: { value: string }) {
+  return (
+    <>
+      {formatExact(value)} (<Time value={value} />)
+    </>
+  );
+}

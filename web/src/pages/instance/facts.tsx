@@ -4,7 +4,7 @@ import { toProject } from '../../parts/address.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { formatNumber } from '../../parts/format.ts';
 import { Id } from '../../parts/id.tsx';
-import { Time } from '../../parts/time.tsx';
+import { ExactTime } from '../../parts/time.tsx';
 import { toInstance } from './address.ts';
 import type { TabProps } from './query.ts';
 
@@ -18,9 +18,9 @@ export function Facts({ project, instance }: TabProps) {
       [
         ['Status', <Badge key="status" value={status} />],
         ['Throttled', throttled ? <Badge key="throttled" value="throttled" /> : 'no'],
-        ['Ends', cancellationAt ? <Time key="ends" value={cancellationAt} /> : 'no end is set'],
-        ['Created', <Time key="created" value={created} />],
-        ['Changed', <Time key="modified" value={modified} />],
+        ['Ends', cancellationAt ? <ExactTime key="ends" value={cancellationAt} /> : 'no end is set'],
+        ['Created', <ExactTime key="created" value={created} />],
+        ['Changed', <ExactTime key="modified" value={modified} />],
       ],
     ],
     [

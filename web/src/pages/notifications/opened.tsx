@@ -6,11 +6,11 @@ import { graphql, type ResultOf } from '../../graphql/graphql.ts';
 import { toPage } from '../../parts/address.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { CopyButton } from '../../parts/copy.tsx';
-import { formatExact, formatNumber, toWords } from '../../parts/format.ts';
+import { formatNumber, toWords } from '../../parts/format.ts';
 import { Id } from '../../parts/id.tsx';
 import { Query } from '../../parts/query.tsx';
 import { Empty } from '../../parts/states.tsx';
-import { Time } from '../../parts/time.tsx';
+import { ExactTime } from '../../parts/time.tsx';
 import type { Marking } from './marking.ts';
 
 const NotificationQuery = graphql(`
@@ -126,7 +126,7 @@ function Content({ projectId, notification, marking }: { projectId: string; noti
         </dd>
         <dt>Time</dt>
         <dd>
-          {formatExact(created)} (<Time value={created} />)
+          <ExactTime value={created} />
         </dd>
         <dt>Number</dt>
         <dd>{formatNumber(sequence)}</dd>

@@ -10,7 +10,7 @@ import { endings, kinds, states, useEndSession } from '../../parts/consoles.ts';
 import { formatBytes, formatDuration, formatExact } from '../../parts/format.ts';
 import { Id } from '../../parts/id.tsx';
 import { Empty, Loading, Problem } from '../../parts/states.tsx';
-import { Time } from '../../parts/time.tsx';
+import { ExactTime } from '../../parts/time.tsx';
 
 export const ConsoleSessionFields = graphql(`
   fragment ConsoleSessionFields on ConsoleSession {
@@ -128,7 +128,7 @@ function Facts({ projectId, session }: { projectId: string; session: ConsoleSess
       </dd>
       <dt>Began</dt>
       <dd>
-        {formatExact(session.created)} (<Time value={session.created} />)
+        <ExactTime value={session.created} />
       </dd>
       <dt>Ended</dt>
       <dd>{session.ended ? formatExact(session.ended) : 'it runs'}</dd>

@@ -5,7 +5,7 @@ import { Badge } from '../../parts/badge.tsx';
 import { Id } from '../../parts/id.tsx';
 import { Query } from '../../parts/query.tsx';
 import { Empty } from '../../parts/states.tsx';
-import { Time } from '../../parts/time.tsx';
+import { ExactTime } from '../../parts/time.tsx';
 import { Duration, TaskInstance } from './columns.tsx';
 import { TaskFields } from './task.ts';
 import './tasks.css';
@@ -85,12 +85,12 @@ function Facts({ projectId, task }: { projectId: string; task: Task }) {
         </dd>
         <dt>Created</dt>
         <dd>
-          <Time value={created} />
+          <ExactTime value={created} />
         </dd>
         <dt>Started</dt>
-        <dd>{started ? <Time value={started} /> : 'not yet'}</dd>
+        <dd>{started ? <ExactTime value={started} /> : 'not yet'}</dd>
         <dt>Finished</dt>
-        <dd>{finished ? <Time value={finished} /> : 'not yet'}</dd>
+        <dd>{finished ? <ExactTime value={finished} /> : 'not yet'}</dd>
         <dt>Duration</dt>
         <dd>
           <Duration {...task} />
