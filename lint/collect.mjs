@@ -16,7 +16,7 @@ export const collect = {
     const checker = program.getTypeChecker();
     return {
       TaggedTemplateExpression({ tag, quasi, loc }) {
-        if (!/(^|\.)(query|queryAscending|\$executeRaw)$/.test(context.sourceCode.getText(tag))) return;
+        if (!/(^|\.)(query|\$executeRaw)$/.test(context.sourceCode.getText(tag))) return;
         const parameters = quasi.expressions.map((node) => {
           const type = checker.getTypeAtLocation(esTreeNodeToTSNodeMap.get(node));
           const kind = kindOf(checker, type);

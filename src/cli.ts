@@ -28,13 +28,13 @@ import { endOnSignals } from './platform/signals.ts';
 const DAY_SECONDS = 86_400;
 
 /** What a command works with: of the server's parts only those that it needs, as most of its time would be their loading. */
-interface Access {
+interface CommandDependencies {
   readonly database: Database;
   openTokens(): Promise<Tokens>;
 }
 
 /** Runs one command against the configured database, which is migrated first. */
-async function withAccess(work: (access: Access) => Promise<string | Listing>): Promise<void> {
+async function withDependencies(work: (dependencies: CommandDependencies) => Promise<string | Listing>): Promise<void> {
   const config = readConfig(process.env);
   const lifecycle = new Lifecycle();
   const log = createLogger('error');
@@ -73,7 +73,7 @@ program
   .command('token <email>')
   .description('print a session token of a user, good for a day')
   .action((email: string) =>
-    withAccess(async ({ database, openTokens }) => {
+    withDependencies(async ({ database, openTokens }) => {
       const { id } = await findActiveUser(database, email);
       const { local } = await openTokens();
       if (!local) throw new OperatorError('The identity provider of JWT_JWKS_URL signs the tokens: ask it for one.');
@@ -91,29 +91,29 @@ keyCommands
   .command('add <email>', { isDefault: true })
   .description('make an API key for a user and print it; it is shown only here')
   .requiredOption('--name <name>', 'what the key is for')
-  .action((email: string, { name }: { name: string }) => withAccess(({ database }) => addApiKey(database, { email, name })));
+  .action((email: string, { name }: { name: string }) => withDependencies(({ database }) => addApiKey(database, { email, name })));
 
 keyCommands
   .command('list <email>')
   .description('list the API keys of a user, the newest first: id, how the key begins, whether it is valid, its last use, name')
   .option(...after)
-  .action((email: string, options: After) => withAccess(({ database }) => listUserKeys(database, email, options)));
+  .action((email: string, options: After) => withDependencies(({ database }) => listUserKeys(database, email, options)));
 
 keyCommands
   .command('revoke <id>')
   .description('revoke an API key: it is refused from the next request on')
-  .action((id: string) => withAccess(({ database }) => revokeUserKey(database, id)));
+  .action((id: string) => withDependencies(({ database }) => revokeUserKey(database, id)));
 
 program
   .command('migrate')
   .description('bring the database up to the newest migration')
-  .action(() => withAccess(async () => 'The database is up to date.'));
+  .action(() => withDependencies(async () => 'The database is up to date.'));
 
 program
   .command('seed')
   .description('fill the database with the demo data; a second time changes nothing')
   .action(() =>
-    withAccess(async ({ database, openTokens }) => {
+    withDependencies(async ({ database, openTokens }) => {
       const config = readConfig(process.env);
       const tokens = await openTokens();
       const isNew = await seedDemo(database);
@@ -135,24 +135,24 @@ userCommands
   .requiredOption('--name <name>', 'as others see it')
   .option('--id <uuid>', 'the `sub` of the tokens that an identity provider signs for them')
   .action((email: string, options: { name: string; id?: string }) =>
-    withAccess(async ({ database }) => (await addUser(database, { email, ...options })).id),
+    withDependencies(async ({ database }) => (await addUser(database, { email, ...options })).id),
   );
 
 userCommands
   .command('list')
   .description('list all users: id, e-mail address, whether they are active, name')
   .option(...after)
-  .action((options: After) => withAccess(({ database }) => listUsers(database, options)));
+  .action((options: After) => withDependencies(({ database }) => listUsers(database, options)));
 
 userCommands
   .command('disable <email>')
   .description('take all access from a user at once: no token and no key of theirs is valid')
-  .action((email: string) => withAccess(({ database }) => setDisabled(database, email, true)));
+  .action((email: string) => withDependencies(({ database }) => setDisabled(database, email, true)));
 
 userCommands
   .command('enable <email>')
   .description('give a disabled user their access again')
-  .action((email: string) => withAccess(({ database }) => setDisabled(database, email, false)));
+  .action((email: string) => withDependencies(({ database }) => setDisabled(database, email, false)));
 
 const organizationCommands = program.command('organization').description('the owners of projects');
 
@@ -162,14 +162,14 @@ organizationCommands
   .requiredOption('--owner <email>', 'its first owner')
   .option('--currency <code>', 'three letters', 'EUR')
   .action((name: string, options: { owner: string; currency: string }) =>
-    withAccess(async ({ database }) => (await addOrganization(database, { name, ...options })).id),
+    withDependencies(async ({ database }) => (await addOrganization(database, { name, ...options })).id),
   );
 
 organizationCommands
   .command('list')
   .description('list all organizations: id, currency, name')
   .option(...after)
-  .action((options: After) => withAccess(({ database }) => listAllOrganizations(database, options)));
+  .action((options: After) => withDependencies(({ database }) => listAllOrganizations(database, options)));
 
 const projectCommands = program.command('project').description('what holds all resources');
 
@@ -178,7 +178,7 @@ projectCommands
   .description('add a project and print the id')
   .requiredOption('--organization <uuid>', 'whose it is')
   .action((name: string, options: { organization: string }) =>
-    withAccess(async ({ database }) => (await addProject(database, { name, ...options })).id),
+    withDependencies(async ({ database }) => (await addProject(database, { name, ...options })).id),
   );
 
 projectCommands
@@ -186,7 +186,7 @@ projectCommands
   .description('list the projects of an organization, or all: id, id of the organization, name')
   .option(...after)
   .action((organization: string | undefined, options: After) =>
-    withAccess(({ database }) => listAllProjects(database, organization, options)),
+    withDependencies(({ database }) => listAllProjects(database, organization, options)),
   );
 
 interface MemberOptions {
@@ -205,7 +205,7 @@ memberCommands
   .option('--project <uuid>', 'the project')
   .option(...force)
   .action((email: string, options: MemberOptions & { role: string; force?: boolean }) =>
-    withAccess(({ database }) => addMember(database, { email, ...options })),
+    withDependencies(({ database }) => addMember(database, { email, ...options })),
   );
 
 memberCommands
@@ -214,7 +214,7 @@ memberCommands
   .requiredOption('--organization <uuid>', 'the organization')
   .option('--project <uuid>', 'the project')
   .option(...after)
-  .action((options: MemberOptions & After) => withAccess(({ database }) => listAllMembers(database, options)));
+  .action((options: MemberOptions & After) => withDependencies(({ database }) => listAllMembers(database, options)));
 
 memberCommands
   .command('remove <email>')
@@ -223,7 +223,7 @@ memberCommands
   .option('--project <uuid>', 'the project')
   .option(...force)
   .action((email: string, options: MemberOptions & { force?: boolean }) =>
-    withAccess(({ database }) => removeMember(database, { email, ...options })),
+    withDependencies(({ database }) => removeMember(database, { email, ...options })),
   );
 
 const consoleCommands = program.command('console').description('where the consoles of instances listen');
@@ -235,13 +235,13 @@ consoleCommands
   .option('--tcp <host:port>', 'a TCP port; an IPv6 address stands in brackets')
   .option('--unix <path>', 'a Unix socket')
   .action((instance: string, options: { kind: string; tcp?: string; unix?: string }) =>
-    withAccess(({ database }) => setEndpoint(database, instance, options)),
+    withDependencies(({ database }) => setEndpoint(database, instance, options)),
   );
 
 consoleCommands
   .command('remove <instance>')
   .description('leave an instance without a console')
-  .action((instance: string) => withAccess(({ database }) => removeEndpoint(database, instance)));
+  .action((instance: string) => withDependencies(({ database }) => removeEndpoint(database, instance)));
 
 /** A closed pipe (`| head`) ends the command without an error; a full disk does not, as a new key is printed only once. */
 process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {

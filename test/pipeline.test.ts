@@ -7,7 +7,7 @@ import { KeyedSemaphore } from '../src/kernel/semaphore.ts';
 import { checkOperation } from '../src/pipeline/check.ts';
 import type { PipelineSteps } from '../src/pipeline/operation.ts';
 import { createPipeline } from '../src/pipeline/pipeline.ts';
-import { literalErrorsOf } from '../src/pipeline/validation.ts';
+import { literalErrorsByDocument } from '../src/pipeline/validation.ts';
 import { createLogger } from '../src/platform/logger.ts';
 import { schema as served } from '../src/schema.ts';
 import { countCases } from './support/cases.ts';
@@ -53,7 +53,7 @@ async function answerPlainly({ query, operationName, variables }: Drawn): Promis
 async function answer({ query, operationName, variables: variableValues }: Drawn): Promise<string[] | null> {
   const enveloped = getEnveloped({ openContext });
   const document = parseAllowed(enveloped, query);
-  if (!document || literalErrorsOf.has(document)) return null;
+  if (!document || literalErrorsByDocument.has(document)) return null;
   const contextValue = await enveloped.contextFactory();
   const body = bodyOf(await enveloped.execute({ schema, document, operationName, variableValues, contextValue }));
   const inSteps = await contextValue.openResponseBudget().serialize(body);

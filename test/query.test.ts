@@ -4,7 +4,7 @@ import { Fault } from '../src/kernel/fault.ts';
 import { readJson, toJsonText } from '../src/kernel/json/text.ts';
 import { createSharedLoader } from '../src/kernel/sharedloader.ts';
 import { toFault } from '../src/platform/errors.ts';
-import { isRead, type Query } from '../src/platform/query.ts';
+import { isReadOnly, type Query } from '../src/platform/query.ts';
 import { startApp, type TestApp } from './support/app.ts';
 
 let app: TestApp;
@@ -271,7 +271,7 @@ describe('a statement that may be run again', () => {
     expect(volatile.map(({ name }) => name)).toContain('mark_notifications_read');
     // A repeated call of uuid_v7 only wastes an id.
     const harmless = ['uuid_v7'];
-    for (const { name } of volatile) expect([name, isRead(`SELECT * FROM ${name}($1)`)]).toEqual([name, harmless.includes(name)]);
+    for (const { name } of volatile) expect([name, isReadOnly(`SELECT * FROM ${name}($1)`)]).toEqual([name, harmless.includes(name)]);
     for (const text of [
       'INSERT INTO users VALUES ($1)',
       'WITH gone AS (DELETE FROM users RETURNING id) SELECT * FROM gone',
@@ -279,7 +279,7 @@ describe('a statement that may be run again', () => {
       'BEGIN',
       'UPDATE users SET name = $1',
     ])
-      expect([text, isRead(text)]).toEqual([text, false]);
-    for (const text of ['SELECT 1', '\n  WITH one AS (SELECT 1) SELECT * FROM one']) expect([text, isRead(text)]).toEqual([text, true]);
+      expect([text, isReadOnly(text)]).toEqual([text, false]);
+    for (const text of ['SELECT 1', '\n  WITH one AS (SELECT 1) SELECT * FROM one']) expect([text, isReadOnly(text)]).toEqual([text, true]);
   });
 });

@@ -1,8 +1,9 @@
 import { Fault } from '../kernel/fault.ts';
 import type { Database } from '../platform/database.ts';
+import { isProviderAway } from './provider.ts';
 import type { Allowance, RateLimits } from './ratelimits.ts';
 import { type PrefetchedProject, type ProjectIds, prefetchProject } from './scope.ts';
-import { isProviderAway, type Tokens } from './tokens.ts';
+import type { Tokens } from './tokens.ts';
 import { type FindUser, findUserById, identify, type Viewer } from './viewer.ts';
 
 export interface AdmissionDependencies {

@@ -74,10 +74,10 @@ function openBudget({
   const count = async (key: string, requests: number): Promise<WindowCount> => {
     if (!shared || !redis) return local.count(key, requests);
     try {
-      return readState(await redis.run(() => shared.consume(key, requests)));
+      return readCount(await redis.run(() => shared.consume(key, requests)));
     } catch (failure) {
       // When the budget is spent, the limiter throws its state, which is not an Error.
-      if (!(failure instanceof Error)) return readState(failure as RateLimiterRes);
+      if (!(failure instanceof Error)) return readCount(failure as RateLimiterRes);
       metrics.rateLimitFallbacks.inc();
       return local.count(key, requests);
     }
@@ -98,7 +98,7 @@ function openBudget({
   };
 }
 
-function readState({ consumedPoints, msBeforeNext }: RateLimiterRes): WindowCount {
+function readCount({ consumedPoints, msBeforeNext }: RateLimiterRes): WindowCount {
   return { count: consumedPoints, msLeft: msBeforeNext };
 }
 

@@ -111,17 +111,17 @@ export class RevocationWatcher {
 
   /** Keeps the order of the leases. Each (user, key, project, role) is checked once, however many leases share it. */
   async #findRevoked(current: readonly Lease[], now: Date): Promise<Lease[]> {
-    const byAccess = new Map<string, { readonly access: Access; readonly leases: Lease[] }>();
+    const byKey = new Map<string, { readonly key: LeaseKey; readonly leases: Lease[] }>();
     for (let begin = 0; begin < current.length; begin += LEASES_AT_ONCE) {
       if (begin > 0) await nextImmediate();
       for (const lease of current.slice(begin, begin + LEASES_AT_ONCE)) {
-        const access = accessOf(lease);
-        getOrInsert(byAccess, Object.values(access).join(), () => ({ access, leases: [] })).leases.push(lease);
+        const key = keyOf(lease);
+        getOrInsert(byKey, Object.values(key).join(), () => ({ key, leases: [] })).leases.push(lease);
       }
     }
-    if (byAccess.size === 0) return [];
-    const groups = [...byAccess.values()];
-    const column = <Name extends keyof Access>(name: Name) => groups.map(({ access }) => access[name]);
+    if (byKey.size === 0) return [];
+    const groups = [...byKey.values()];
+    const column = <Name extends keyof LeaseKey>(name: Name) => groups.map(({ key }) => key[name]);
     const valid = await this.#database.query<{ position: number | null }>`
       SELECT part.position::int AS position
       FROM unnest(${column('userId')}::uuid[], ${column('keyId')}::uuid[], ${column('organizationId')}::uuid[],
@@ -144,8 +144,8 @@ export class RevocationWatcher {
   }
 }
 
-/** What a lease depends on in the database. */
-interface Access {
+/** What a lease depends on in the database: leases with the same are checked together. */
+interface LeaseKey {
   readonly userId: string | null;
   /** Null for a session. */
   readonly keyId: string | null;
@@ -155,7 +155,7 @@ interface Access {
   readonly leastRole: ProjectRole;
 }
 
-function accessOf({ permission: { principal, project, leastRole } }: Lease): Access {
+function keyOf({ permission: { principal, project, leastRole } }: Lease): LeaseKey {
   const { viewer } = principal;
   return {
     userId: viewer?.userId ?? null,

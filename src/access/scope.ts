@@ -126,7 +126,7 @@ export async function openProjects(
   { above, below, limit, isAscending, offset = 0 }: IdRange,
 ): Promise<ProjectScope[][]> {
   const { userId } = viewer;
-  const query = isAscending ? database.queryAscending : database.query;
+  const query = database.queryInOrder(isAscending);
   const rows = await query<ProjectRow>`
     SELECT project.id, project.organization_id, project.name, project.created, organization.name AS organization_name,
       organization.currency, organization_member.role AS organization_role, listed.role AS project_role

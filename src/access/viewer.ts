@@ -4,7 +4,8 @@ import { pickRows } from '../kernel/rows.ts';
 import { createSharedLoader } from '../kernel/sharedloader.ts';
 import type { Database } from '../platform/database.ts';
 import { hashSecret, isWellFormedKey, looksLikeKey, toHex } from './apikey.ts';
-import type { SessionClaims, Tokens } from './tokens.ts';
+import type { Tokens } from './tokens.ts';
+import type { SessionClaims } from './tokenverifier.ts';
 
 /** The active user of a request, identified by a session token or an API key. */
 export interface Viewer {

@@ -51,7 +51,7 @@ export async function listProjectMembers(
   const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
   const projectIds = projectIdsOf(scopes);
   const organizationIds = scopes.map(({ organizationId }) => organizationId);
-  const query = isAscending ? database.queryAscending : database.query;
+  const query = database.queryInOrder(isAscending);
   const rows = await query<ProjectMemberRow>`
     SELECT wanted.project_id AS "projectId", member.role, users.id, users.email, users.name
     FROM unnest(${projectIds}::uuid[], ${organizationIds}::uuid[]) AS wanted (project_id, organization_id)

@@ -27,7 +27,7 @@ export async function listInstances(
   if (order !== defaultInstanceOrder || isOfStatus || isSearch(filter)) return searchInstances(database, scopes, filter, order, slice);
   if (attention) return listAttentiveInstances(database, scopes, { status, attention }, slice);
   const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
-  const query = isAscending ? database.queryAscending : database.query;
+  const query = database.queryInOrder(isAscending);
   const rows = await query<Instance>`
     SELECT listed.* FROM unnest(${projectIdsOf(scopes)}::uuid[]) AS wanted (project_id)
     CROSS JOIN LATERAL (
@@ -57,7 +57,7 @@ async function listAttentiveInstances(
 ): Promise<Instance[][]> {
   const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
   const now = new Date();
-  const query = isAscending ? database.queryAscending : database.query;
+  const query = database.queryInOrder(isAscending);
   const rows = await query<Instance>`
     SELECT listed.* FROM unnest(${projectIdsOf(scopes)}::uuid[]) AS wanted (project_id)
     CROSS JOIN LATERAL (

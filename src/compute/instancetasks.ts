@@ -28,7 +28,7 @@ export async function listInstanceTasks(
   if (order !== defaultTaskOrder || selectTaskStatuses(filter)) return searchInstanceTasks(database, instances, filter, order, slice);
   const { above, below, limit, isAscending } = boundsOf(slice, 'desc');
   const { ids: instanceIds, projectIds } = columnsOf(instances);
-  const query = isAscending ? database.queryAscending : database.query;
+  const query = database.queryInOrder(isAscending);
   const rows = await query<InstanceTask>`
     SELECT listed.* FROM unnest(${instanceIds}::uuid[], ${projectIds}::uuid[]) AS wanted (instance_id, project_id)
     CROSS JOIN LATERAL (
@@ -54,7 +54,7 @@ async function searchInstanceTasks(
 ): Promise<Task[][]> {
   const range = rangeOf(slice, order, { known: taskStatuses, wanted: selectTaskStatuses(filter) ?? taskStatuses });
   const { createdBounds, statuses, idsAbove, idsBelow, limit, scanColumn, isAscending } = range;
-  const query = isAscending ? database.queryAscending : database.query;
+  const query = database.queryInOrder(isAscending);
   const { ids: instanceIds, projectIds } = columnsOf(instances);
   const rows = await query<TaskRow>`
     SELECT task.id, task.project_id AS "projectId", task.instance_id AS "instanceId", task.kind, task.status, '' AS error,

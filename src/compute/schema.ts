@@ -1,6 +1,5 @@
-import type { InputFieldBuilder } from '@pothos/core';
 import type { InstanceStatus, TaskStatus } from '../generated/prisma/enums.ts';
-import { builder } from '../graph/builder.ts';
+import { builder, type InputFields } from '../graph/builder.ts';
 import { implementConnection } from '../graph/connection.ts';
 import { pageCost } from '../graph/cost.ts';
 import { describeValues } from '../graph/enums.ts';
@@ -133,7 +132,7 @@ const InstanceFilterInput = builder.inputType('InstanceFilter', {
 });
 const InstanceOrder = implementOrder('Instance', ['name', 'created', 'status'], instanceStatuses);
 
-const taskStatusFields = (t: InputFieldBuilder<typeof builder.$inferSchemaTypes, 'InputObject'>) => ({
+const taskStatusFields = (t: InputFields) => ({
   status: t.field({ type: TaskStatusEnum, description: 'Only those with this status.' }),
   statuses: t.field({
     type: [TaskStatusEnum],

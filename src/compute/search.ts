@@ -119,7 +119,7 @@ function scanInstances(database: Database, partitions: readonly Partition[], { f
   const { nameBounds, createdBounds, limit, scanColumn, isAscending } = range;
   const { region = null, plan = null } = filter;
   const prefix = filter.namePrefix ?? '';
-  const query = isAscending ? database.queryAscending : database.query;
+  const query = database.queryInOrder(isAscending);
   return query<Nullable<Instance>>`
     SELECT instance.id, instance.project_id AS "projectId", instance.name, instance.status, instance.plan, instance.region,
       instance.vcpu, instance.ram_mb AS "ramMb", instance.storage_gb AS "storageGb", instance.hypervisor, instance.throttled,
@@ -169,7 +169,7 @@ function sortInstances(
   const now = new Date();
   // An unused range is empty, or the planner would expect many rows of it.
   const [first, last] = paths.includes('prefix') ? [nameBounds.above.value, nameBounds.below.value] : ['', ''];
-  const query = isAscending ? database.queryAscending : database.query;
+  const query = database.queryInOrder(isAscending);
   return query<Nullable<Instance>>`
     SELECT instance.id, instance.project_id AS "projectId", instance.name, instance.status, instance.plan, instance.region,
       instance.vcpu, instance.ram_mb AS "ramMb", instance.storage_gb AS "storageGb", instance.hypervisor, instance.throttled,

@@ -35,7 +35,7 @@ export async function listTasks(
   const { status, statuses, attention } = filter;
   if (order !== defaultTaskOrder || status || statuses?.length || attention) return searchTasks(database, scopes, filter, order, slice);
   const { above, below, limit, isAscending } = boundsOf(slice, 'desc');
-  const query = isAscending ? database.queryAscending : database.query;
+  const query = database.queryInOrder(isAscending);
   // The bounds compare whole keys of the index, as those of `listInstanceTasks` do.
   const rows = await query<Task>`
     SELECT listed.* FROM unnest(${projectIdsOf(scopes)}::uuid[]) AS wanted (project_id)
@@ -80,7 +80,7 @@ async function searchTasks(
   const { dayAgo, hourAgo } = windowStarts(new Date());
   const isByStatus = order.field === 'status';
   const source: string = filter.attention ?? range.scanColumn;
-  const query = isAscending ? database.queryAscending : database.query;
+  const query = database.queryInOrder(isAscending);
   const rows = await query<TaskRow>`
     SELECT task.id, task.project_id AS "projectId", task.instance_id AS "instanceId", task.kind, task.status, '' AS error,
       task.created, task.started, task.finished

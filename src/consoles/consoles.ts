@@ -11,8 +11,8 @@ import type { Database } from '../platform/database.ts';
 import { toFault } from '../platform/errors.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { Endpoint } from './endpoint.ts';
-import type { LiveSession, SessionIdentity } from './session.ts';
-import { inactiveStatuses, Sessions } from './sessions.ts';
+import type { LiveSession, SessionIdentity } from './livesession.ts';
+import { inactiveStatuses, LiveSessions } from './livesessions.ts';
 import {
   type ByteCounts,
   claimSession,
@@ -52,7 +52,7 @@ interface ConsolesDependencies {
 
 /** The consoles of instances: attaches clients to sessions of this process, and moves sessions here from other processes. */
 export class Consoles {
-  readonly #sessions: Sessions;
+  readonly #sessions: LiveSessions;
   /** The sessions that are being moved here from another process, by what was asked for: its user, its instance and its id. */
   readonly #claims = new Map<string, Promise<LiveSession | null>>();
   /** The new sessions that are being started. */
@@ -61,7 +61,7 @@ export class Consoles {
 
   constructor(private readonly dependencies: ConsolesDependencies) {
     const { database, log, limits } = dependencies;
-    this.#sessions = new Sessions({ database, log, idleMs: limits.idleMs });
+    this.#sessions = new LiveSessions({ database, log, idleMs: limits.idleMs });
   }
 
   /** The number of sessions that run here, with a client attached and without. */

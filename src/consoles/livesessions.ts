@@ -6,7 +6,7 @@ import type { Database } from '../platform/database.ts';
 import { scheduleJob } from '../platform/jobs.ts';
 import type { Logger } from '../platform/logger.ts';
 import { isSameEndpoint } from './endpoint.ts';
-import { type Continuation, LiveSession, type SessionIdentity } from './session.ts';
+import { type Continuation, LiveSession, type SessionIdentity } from './livesession.ts';
 import {
   type ByteCounts,
   endSilentSessions,
@@ -32,7 +32,7 @@ interface SessionsDependencies {
 }
 
 /** The sessions that run in this process. Processes learn of each other's sessions by polling the database. */
-export class Sessions {
+export class LiveSessions {
   /** Identifies this process in the database. */
   readonly processId = randomUUID();
   readonly #running = new Map<string, LiveSession>();
@@ -169,6 +169,9 @@ export class Sessions {
   async #save(sessions: readonly LiveSession[] = [...this.#running.values()]): Promise<void> {
     const counts = sessions.map((session) => ({ ...countsOf(session), isDetached: session.client === null }));
     if (counts.length > 0) await saveSessions(this.dependencies.database, this.processId, counts);
+    // The save may have come after that of a client that was attached, or has left, meanwhile.
+    const changed = sessions.filter((session, index) => this.isRunning(session) && counts[index]?.isDetached !== (session.client === null));
+    if (changed.length > 0) return this.#save(changed);
     await this.#saveEnds();
   }
 

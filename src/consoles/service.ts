@@ -74,7 +74,7 @@ export async function listInstanceSessions(
 ): Promise<ConsoleSession[][]> {
   const { above, below, limit, isAscending } = boundsOf(slice, 'desc');
   const wanted = listWanted(instances);
-  const query = isAscending ? database.queryAscending : database.query;
+  const query = database.queryInOrder(isAscending);
   const rows = await query<ConsoleSession>`
     SELECT session.id, session.project_id AS "projectId", session.instance_id AS "instanceId",
       session.instance_name AS "instanceName", session.user_id AS "userId", session.user_email AS "userEmail", session.kind,

@@ -14,15 +14,15 @@ import { type Dashboard, type DashboardRow, heavyColumnsOf, withOrganization } f
 export async function findDashboards(
   database: Database,
   requested: readonly InProject[],
-  read: FieldReader,
+  reader: FieldReader,
 ): Promise<Array<Dashboard | null>> {
-  const rows = pickInProject(requested, await read((bytesLeft) => selectByIds(database, requested, read, bytesLeft)));
+  const rows = pickInProject(requested, await reader.rows((bytesLeft) => selectByIds(database, requested, reader, bytesLeft)));
   return requested.map(({ scope }, index) => (rows[index] ? withOrganization(scope, rows[index]) : null));
 }
 
 /** Reads the selected heavy columns of as many of the first rows as `bytesLeft` allows; of none where it is null. */
-function selectByIds(database: Database, requested: readonly InProject[], read: FieldReader, bytesLeft: number | null) {
-  const { readsDescription, readsWidgets } = heavyColumnsOf(read);
+function selectByIds(database: Database, requested: readonly InProject[], reader: FieldReader, bytesLeft: number | null) {
+  const { readsDescription, readsWidgets } = heavyColumnsOf(reader);
   const ids = requested.map(({ id }) => id);
   const { projectIds, userIds, areAdmins } = describeScopes(requested.map(({ scope }) => scope));
   return database.query<DashboardRow & Sized>`
@@ -50,12 +50,12 @@ export async function listDashboards(
   database: Database,
   scopes: readonly ProjectScope[],
   { above, below, limit, isAscending, offset = 0 }: IdRange,
-  read: FieldReader,
+  reader: FieldReader,
 ): Promise<Dashboard[][]> {
   const { projectIds, userIds, areAdmins } = describeScopes(scopes);
-  const { readsDescription, readsWidgets } = heavyColumnsOf(read);
-  const query = isAscending ? database.queryAscending : database.query;
-  const rows = await read(
+  const { readsDescription, readsWidgets } = heavyColumnsOf(reader);
+  const query = database.queryInOrder(isAscending);
+  const rows = await reader.rows(
     (bytesLeft) => query<DashboardRow & Sized>`
       SELECT id, project_id AS "projectId", created_by AS "createdById", name,
         CASE WHEN fits AND ${readsDescription}::boolean THEN description ELSE '' END AS description,
@@ -90,14 +90,14 @@ export async function listOrderedDashboards(
   scopes: readonly ProjectScope[],
   order: Order,
   slice: Slice<string>,
-  read: FieldReader,
+  reader: FieldReader,
 ): Promise<Dashboard[][]> {
   const range = rangeOf(slice, order);
   const { nameBounds, createdBounds, limit, isAscending } = range;
   const { projectIds, userIds, areAdmins } = describeScopes(scopes);
-  const { readsDescription, readsWidgets } = heavyColumnsOf(read);
-  const query = isAscending ? database.queryAscending : database.query;
-  const rows = await read(
+  const { readsDescription, readsWidgets } = heavyColumnsOf(reader);
+  const query = database.queryInOrder(isAscending);
+  const rows = await reader.rows(
     (bytesLeft) => query<DashboardRow & Sized>`
       SELECT id, project_id AS "projectId", created_by AS "createdById", name,
         CASE WHEN fits AND ${readsDescription}::boolean THEN description ELSE '' END AS description,

@@ -1,7 +1,6 @@
-import type { InputFieldBuilder } from '@pothos/core';
 import type { InProject, ProjectScope } from '../access/scope.ts';
 import type { CheckAccess } from '../graph/accesscheck.ts';
-import { builder } from '../graph/builder.ts';
+import { builder, type InputFields } from '../graph/builder.ts';
 import { implementConnection } from '../graph/connection.ts';
 import type { Context } from '../graph/context.ts';
 import { pageCost } from '../graph/cost.ts';
@@ -11,7 +10,7 @@ import { NodeRef, registerNode } from '../graph/node.ts';
 import { implementOrder, orderedKeyset } from '../graph/order.ts';
 import { implementPage, pageArgs } from '../graph/pagefield.ts';
 import { ProjectRef, projectFields } from '../graph/project.ts';
-import { openReader, readWithoutHeavyFields } from '../graph/responsebudget.ts';
+import { type FieldReader, openReader, withoutHeavyFields } from '../graph/responsebudget.ts';
 import { loadMember, UserRef } from '../graph/user.ts';
 import { Fault } from '../kernel/fault.ts';
 import { resolvePage } from '../kernel/page.ts';
@@ -62,15 +61,15 @@ const DashboardConnection = implementConnection('Dashboard', DashboardRef);
 const DashboardOrder = implementOrder('Dashboard', ['name', 'created']);
 const DashboardPage = implementPage('DashboardPage', DashboardRef);
 
-const readDashboards: typeof listOrderedDashboards = (database, scopes, order, slice, read) =>
+const readDashboards: typeof listOrderedDashboards = (database, scopes, order, slice, reader) =>
   order === defaultDashboardOrder
-    ? listDashboards(database, scopes, boundsOf(slice, 'asc'), read)
-    : listOrderedDashboards(database, scopes, order, slice, read);
+    ? listDashboards(database, scopes, boundsOf(slice, 'asc'), reader)
+    : listOrderedDashboards(database, scopes, order, slice, reader);
 
 /** Throws `not_found` for a dashboard that is absent, in another project, or hidden from the viewer. */
-async function getDashboard(context: Context, { scope, id: text }: InProject, read: typeof readWithoutHeavyFields): Promise<Dashboard> {
+async function getDashboard(context: Context, { scope, id: text }: InProject, reader: FieldReader): Promise<Dashboard> {
   const id = parseUuid(text);
-  const dashboard = id && (await context.loadInScope(findDashboards, scope.projectId, id, read));
+  const dashboard = id && (await context.loadInScope(findDashboards, scope.projectId, id, reader));
   if (!dashboard) throw Fault.notFound();
   return dashboard;
 }
@@ -83,10 +82,10 @@ builder.objectFields(ProjectRef, (t) => ({
       args: { orderBy: t.arg({ type: DashboardOrder, description: 'The order of the list.' }) },
       resolve: (scope, { orderBy, ...args }, context, info) => {
         const order = orderBy ?? defaultDashboardOrder;
-        const read = openReader(context, info, heavyFields);
+        const reader = openReader(context, info, heavyFields);
         const count = () => context.loadByProject(countDashboards, scope);
         return resolveList({ args, ...orderedKeyset(order), count }, (slice) =>
-          context.loadByProject(readDashboards, scope, order, slice, read),
+          context.loadByProject(readDashboards, scope, order, slice, reader),
         );
       },
     },
@@ -98,11 +97,11 @@ builder.objectFields(ProjectRef, (t) => ({
     complexity: pageCost,
     args: pageArgs(t),
     resolve(scope, paging, context, info) {
-      const read = openReader(context, info, heavyFields);
+      const reader = openReader(context, info, heavyFields);
       return resolvePage(
         paging,
         () => context.loadByProject(countDashboards, scope),
-        (range) => context.loadByProject(listDashboards, scope, boundsOfPage(range), read),
+        (range) => context.loadByProject(listDashboards, scope, boundsOfPage(range), reader),
       );
     },
   }),
@@ -114,8 +113,6 @@ builder.objectFields(ProjectRef, (t) => ({
     resolve: (scope, { id }, context, info) => getDashboard(context, { scope, id }, openReader(context, info, heavyFields)),
   }),
 }));
-
-type InputFields = InputFieldBuilder<typeof builder.$inferSchemaTypes, 'InputObject'>;
 
 const dashboardFields = (t: InputFields) => ({
   ...projectFields(t),
@@ -243,7 +240,7 @@ const DeleteDashboardPayload = builder.objectRef<Deletion>('DeleteDashboardPaylo
 });
 
 const checkDashboardAccess: CheckAccess = async ({ organizationId = '', projectId = '', id = '' }, context) =>
-  getDashboard(context, { scope: await context.openProject({ organizationId, projectId }), id }, readWithoutHeavyFields);
+  getDashboard(context, { scope: await context.openProject({ organizationId, projectId }), id }, withoutHeavyFields);
 
 builder.mutationFields((t) => ({
   createDashboard: t.field({

@@ -11,7 +11,7 @@ import {
 } from 'graphql';
 import type { ProjectIds } from '../access/scope.ts';
 import type { Context } from './context.ts';
-import { listRootFields, type ParsedOperation, readValue } from './selection.ts';
+import { listRootFields, type ParsedOperation, readArgument } from './selection.ts';
 
 /** The `ID` arguments of a root field, and those of its `input`, by name, as far as they are present. */
 type ResourceIds = Readonly<Record<string, string>>;
@@ -93,7 +93,7 @@ function readIds(field: GraphQLField<unknown, unknown>, node: FieldNode, parsed:
       return true;
     });
   const literals = new Map((node.arguments ?? []).map(({ name, value }) => [name.value, value]));
-  return collect(field.args, (name) => readValue(literals.get(name), parsed)) ? ids : null;
+  return collect(field.args, (name) => readArgument(literals.get(name), parsed)) ? ids : null;
 }
 
 /** An argument of a field, or a field of an input object. */

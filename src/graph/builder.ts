@@ -1,4 +1,4 @@
-import SchemaBuilder from '@pothos/core';
+import SchemaBuilder, { type InputFieldBuilder } from '@pothos/core';
 import ComplexityPlugin from '@pothos/plugin-complexity';
 import PrismaPlugin from '@pothos/plugin-prisma';
 import RelayPlugin from '@pothos/plugin-relay';
@@ -84,6 +84,9 @@ export const builder = new SchemaBuilder<{
     dmmf: getDatamodel(),
   },
 });
+
+/** What makes the fields of an input type. */
+export type InputFields = InputFieldBuilder<typeof builder.$inferSchemaTypes, 'InputObject'>;
 
 builder.queryType({ description: 'Read operations. Without a credential, only `viewer` (null) and introspection are available.' });
 builder.mutationType({ description: 'Write operations. Each takes one `input` and returns a payload.' });

@@ -8,10 +8,10 @@ import { toJsonText } from '../kernel/json/text.ts';
 import type { KeyedSemaphore } from '../kernel/semaphore.ts';
 import type { Database } from '../platform/database.ts';
 import type { Logger } from '../platform/logger.ts';
+import type { UserDatabases } from '../platform/userdatabases.ts';
 import { type OnlyProject, OpenedProjects, type ProjectSource } from './openedprojects.ts';
 import { type LoadByProject, type LoadInScope, RequestLoaders } from './requestloaders.ts';
 import { ResponseBudget, type ResponseContext, type ResponseLimits } from './responsebudget.ts';
-import type { UserDatabases } from './userdatabases.ts';
 
 /** The maximum number of what a user or a project may have. */
 interface Quotas {
@@ -22,7 +22,7 @@ interface Quotas {
   readonly idempotencyKeysPerUser: number;
 }
 
-/** The process-wide state of the domains; a domain declares its own part by declaration merging. */
+/** What all requests of a process share; a domain declares its own part by declaration merging. */
 export interface Services {
   readonly rateLimits: RateLimits;
   /** Limits the operations that a user runs at the same time. */

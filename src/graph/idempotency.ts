@@ -1,16 +1,15 @@
-import type { InputFieldBuilder } from '@pothos/core';
 import type { ExecutionResult, GraphQLResolveInfo } from 'graphql';
 import { type ProjectIds, type ProjectScope, rebindScope } from '../access/scope.ts';
 import { Fault } from '../kernel/fault.ts';
 import type { SqlClient } from '../platform/database.ts';
 import { toFault } from '../platform/errors.ts';
-import type { builder } from './builder.ts';
+import type { InputFields } from './builder.ts';
 import type { Context } from './context.ts';
 import { describeRequest } from './fingerprint.ts';
 import { type StoredContent, StoredResponse } from './storedresponse.ts';
 
 /** The input field of a mutation for its idempotency key. */
-export function idempotencyKey(t: InputFieldBuilder<typeof builder.$inferSchemaTypes, 'InputObject'>) {
+export function idempotencyKey(t: InputFields) {
   return t.field({
     type: 'IdempotencyKey',
     description:

@@ -7,7 +7,7 @@ import { builder } from './builder.ts';
 import type { Context, LoadMany } from './context.ts';
 import { pageCost } from './cost.ts';
 import type { LoadInScope } from './requestloaders.ts';
-import { type FieldReader, openReader, readWithoutHeavyFields } from './responsebudget.ts';
+import { type FieldReader, openReader, withoutHeavyFields } from './responsebudget.ts';
 
 /** The most ids in one call of `nodes`. */
 const MAX_NODES = 100;
@@ -22,7 +22,7 @@ export const NodeRef = builder.interfaceRef<object>('Node').implement({
 });
 
 /** Loads objects of projects, in the order of the request; null for one that the viewer may not see or that is not of the project. */
-type FindInProject = LoadInScope<[read: FieldReader], object | null>;
+type FindInProject = LoadInScope<[reader: FieldReader], object | null>;
 
 /** The same for objects that belong to no project. */
 type FindOutside = LoadMany<string, [], object | null>;
@@ -85,8 +85,8 @@ export function loadInProject<Row extends object>(
 ): Promise<Row | null> {
   const loader = loaders.get(name);
   if (!loader || !('inProject' in loader)) throw new Error(`${name} is nothing of a project`);
-  const read = loader.heavyFields ? openReader(context, info, loader.heavyFields) : readWithoutHeavyFields;
-  return context.loadInScope(loader.inProject, scope.projectId, id, read) as Promise<Row | null>;
+  const reader = loader.heavyFields ? openReader(context, info, loader.heavyFields) : withoutHeavyFields;
+  return context.loadInScope(loader.inProject, scope.projectId, id, reader) as Promise<Row | null>;
 }
 
 /** A node by its id; null if the id is malformed or there is no such node that the viewer may see. */

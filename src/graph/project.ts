@@ -1,7 +1,6 @@
-import type { InputFieldBuilder } from '@pothos/core';
 import type { ProjectScope } from '../access/scope.ts';
 import type { ProjectRole } from '../generated/prisma/enums.ts';
-import { builder } from './builder.ts';
+import { builder, type InputFields } from './builder.ts';
 import type { Context } from './context.ts';
 import { describeValues } from './enums.ts';
 import { NodeRef, registerNode } from './node.ts';
@@ -37,7 +36,7 @@ export const ownProject = {
 };
 
 /** The input fields of a mutation that name its project (`context.openProject`). */
-export function projectFields(t: InputFieldBuilder<typeof builder.$inferSchemaTypes, 'InputObject'>) {
+export function projectFields(t: InputFields) {
   return {
     organizationId: t.id({ required: true, description: 'The id of the organization that the project belongs to.' }),
     projectId: t.id({ required: true, description: 'The id of the project.' }),

@@ -18,20 +18,28 @@ export interface Sized {
 export type ReadWithinBudget = <Row extends Sized>(load: (bytesLeft: number | null) => Promise<Row[]>) => Promise<Row[]>;
 
 /**
- * The reader of a field, which is an argument of `loadBatched`. Arguments are told apart by their JSON, so `toJSON` says which
- * heavy columns the reader reads; all readers of a request that read any share its budget.
+ * Reads the rows of a field. It is an argument of `loadBatched`, where arguments are told apart by their JSON; all readers of a
+ * request that read heavy columns share its budget.
  */
-export interface FieldReader extends ReadWithinBudget {
-  /** The heavy fields that are selected: no others are read, nor counted. */
-  readonly selected: ReadonlySet<string>;
-  toJSON(): string;
+export class FieldReader {
+  /** `selected` are the heavy fields that are selected: no others are read, nor counted. Without `readHeavy` none is read. */
+  constructor(
+    readonly selected: ReadonlySet<string>,
+    private readonly readHeavy: ReadWithinBudget | null,
+  ) {}
+
+  /** The rows that `load` reads: see `ReadWithinBudget`. */
+  rows<Row extends Sized>(load: (bytesLeft: number | null) => Promise<Row[]>): Promise<Row[]> {
+    return this.readHeavy ? this.readHeavy(load) : load(null);
+  }
+
+  toJSON(): string {
+    return `heavy fields: ${[...this.selected].join()}`;
+  }
 }
 
 /** Reads rows without their heavy columns. */
-export const readWithoutHeavyFields: FieldReader = Object.assign(
-  <Row extends Sized>(load: (bytesLeft: number | null) => Promise<Row[]>) => load(null),
-  { selected: new Set<string>(), toJSON: () => 'without heavy fields' },
-);
+export const withoutHeavyFields = new FieldReader(new Set(), null);
 
 /** Runs a task when one of the slots for large responses is free; the slot is taken until the task has ended. */
 type RunInSlot = (task: () => Promise<void>) => Promise<void>;
@@ -188,13 +196,12 @@ export interface ResponseContext {
 /** The reader for the rows of a field: it reads the heavy fields that are selected. */
 export function openReader(context: ResponseContext, info: GraphQLResolveInfo, heavyFields: ReadonlySet<string>): FieldReader {
   const selected = findSelected(info, heavyFields);
-  return selected.size === 0 ? readWithoutHeavyFields : openHeavyReader(context, info.path, selected);
+  return selected.size === 0 ? withoutHeavyFields : openHeavyReader(context, info.path, selected);
 }
 
 /** The reader for rows with heavy columns; a list that exceeds the budget is named by the path. */
 export function openHeavyReader(context: ResponseContext, path: GraphQLResolveInfo['path'], selected: ReadonlySet<string>): FieldReader {
-  const read = <Row extends Sized>(load: (bytesLeft: number | null) => Promise<Row[]>) => context.openResponseBudget().read(path, load);
-  return Object.assign(read, { selected, toJSON: () => `with heavy fields ${[...selected].join()}` });
+  return new FieldReader(selected, (load) => context.openResponseBudget().read(path, load));
 }
 
 /** The limit that a response exceeds, and the place where it does. */

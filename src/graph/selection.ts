@@ -27,7 +27,7 @@ export function selectsAny(info: Info, names: ReadonlySet<string>): boolean {
   return findSelected(info, names).size > 0;
 }
 
-/** Those of the named fields that are selected so, in the order of the names. */
+/** Those of the named fields that are selected at any depth below a field, in the order of the names. */
 export function findSelected(info: Info, names: ReadonlySet<string>): ReadonlySet<string> {
   const [node, ...others] = info.fieldNodes;
   if (!node || others.length > 0) return search(info, names).selected;
@@ -124,7 +124,7 @@ export function groupFields(
 
 /** Whether a field has an argument whose value is neither absent nor null. */
 export function hasArgument({ arguments: given }: FieldNode, name: string, parsed: ParsedOperation): boolean {
-  const value = readValue(given?.find((argument) => argument.name.value === name)?.value, parsed);
+  const value = readArgument(given?.find((argument) => argument.name.value === name)?.value, parsed);
   return value !== undefined && value !== null;
 }
 
@@ -134,7 +134,7 @@ export function hasArgument({ arguments: given }: FieldNode, name: string, parse
  */
 function isSkipped({ directives = [] }: SelectionNode, parsed: ParsedOperation): boolean {
   return directives.some(({ name, arguments: given }) => {
-    const condition = readValue(given?.find((argument) => argument.name.value === 'if')?.value, parsed);
+    const condition = readArgument(given?.find((argument) => argument.name.value === 'if')?.value, parsed);
     return (name.value === 'skip' && condition === true) || (name.value === 'include' && condition === false);
   });
 }
@@ -144,17 +144,17 @@ export function responseNameOf({ alias, name }: FieldNode): string {
 }
 
 /** The value of a leaf, with its variable resolved; for an object, a function that reads its fields by name. */
-export function readValue(node: ValueNode | undefined, parsed: ParsedOperation): unknown {
+export function readArgument(node: ValueNode | undefined, parsed: ParsedOperation): unknown {
   if (node?.kind === Kind.OBJECT) {
     const fields = new Map(node.fields.map(({ name, value }) => [name.value, value]));
-    return (name: string) => readValue(fields.get(name), parsed);
+    return (name: string) => readArgument(fields.get(name), parsed);
   }
   if (node?.kind !== Kind.VARIABLE) return node && valueFromASTUntyped(node);
   const name = node.name.value;
   const { operation, variables } = parsed;
   if (!Object.hasOwn(variables, name)) {
     const definition = operation.variableDefinitions?.find(({ variable }) => variable.name.value === name);
-    return readValue(definition?.defaultValue, parsed);
+    return readArgument(definition?.defaultValue, parsed);
   }
   const value = variables[name];
   if (typeof value !== 'object' || value === null) return value;

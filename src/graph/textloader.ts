@@ -2,7 +2,7 @@ import type { GraphQLResolveInfo } from 'graphql';
 import { pickRows } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';
 import type { Context } from './context.ts';
-import { openHeavyReader, type ReadWithinBudget, type Sized } from './responsebudget.ts';
+import { type FieldReader, openHeavyReader, type Sized } from './responsebudget.ts';
 
 /** A long text, with the id of its row; empty if it does not fit in the budget. */
 export interface SizedText extends Sized {
@@ -18,8 +18,8 @@ type ReadTexts = (database: Database, ids: readonly string[], bytesLeft: number)
  * response. Throws `invalid_request` for the whole response beyond that.
  */
 export function createTextLoader(readTexts: ReadTexts): (context: Context, info: GraphQLResolveInfo, id: string) => Promise<string> {
-  const loadTexts = async ({ database }: Context, ids: readonly string[], read: ReadWithinBudget) => {
-    const rows = await read((bytesLeft) => readTexts(database, ids, bytesLeft ?? 0));
+  const loadTexts = async ({ database }: Context, ids: readonly string[], reader: FieldReader) => {
+    const rows = await reader.rows((bytesLeft) => readTexts(database, ids, bytesLeft ?? 0));
     return pickRows(ids, rows, ({ id }) => id).map((row) => row?.text ?? '');
   };
   // The error names the list of rows, of which fewer can be requested.

@@ -8,7 +8,7 @@ export class ArrivalTime {
     this.#ms = Math.max(this.#ms, Math.round(performance.now())) + milliseconds;
   }
 
-  /** By how many milliseconds it is ahead of the clock: what has been used of the burst. From 0 down nothing counts any more. */
+  /** By how many milliseconds it is ahead of the clock: what has been used of the burst. At 0 or below, the whole burst is available. */
   get aheadMs(): number {
     return this.#ms - Math.round(performance.now());
   }

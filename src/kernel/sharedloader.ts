@@ -21,57 +21,42 @@ const MAX_LOADS = 3;
 export function createSharedLoader<Source extends object, Key, Value>(
   loadMany: (source: Source, keys: readonly Key[]) => Promise<readonly Value[]>,
 ): (source: Source, key: Key) => Promise<Value> {
-  const loaders = new WeakMap<Source, DataLoader<Key, Value>>();
-  return (source, key) => getOrInsert(loaders, source, () => createLoader((keys: readonly Key[]) => loadMany(source, keys))).load(key);
+  const loaders = new WeakMap<Source, SharedBatches<Key, Value>>();
+  const open = (source: Source) => new SharedBatches((keys: readonly Key[]) => loadMany(source, keys));
+  return (source, key) => getOrInsert(loaders, source, () => open(source)).loader.load(key);
 }
 
-function createLoader<Key, Value>(loadMany: (keys: readonly Key[]) => Promise<readonly Value[]>): DataLoader<Key, Value> {
-  let activeLoads = 0;
+/** The batches of one source. */
+class SharedBatches<Key, Value> {
+  readonly loader = new DataLoader<Key, Value>((keys) => this.#load(keys), {
+    cache: false,
+    batchScheduleFn: (dispatch) => this.#schedule(dispatch),
+  });
+  #activeLoads = 0;
   /** Whether the newest batch is being loaded and is not late yet. */
-  let isLoading = false;
-  let waitingDispatch: (() => void) | null = null;
+  #isLoading = false;
+  /** Dispatches the batch that waits for others. */
+  #dispatchWaiting: (() => void) | null = null;
   /** When the first call of the batch that is dispatched was made; null if it has waited for too long. */
-  let askedAt: number | null = null;
-  const mustWait = () => isLoading || activeLoads >= MAX_LOADS;
-  const dispatchWaiting = () => {
-    if (mustWait()) return;
-    const dispatch = waitingDispatch;
-    waitingDispatch = null;
-    dispatch?.();
-  };
-  const attempt = async (keys: readonly Key[]) => {
-    activeLoads += 1;
-    try {
-      return await loadMany(keys);
-    } finally {
-      activeLoads -= 1;
-      dispatchWaiting();
-    }
-  };
-  const load = async (keys: readonly Key[]) => {
-    if (askedAt === null) throw createLateFault();
-    const deadline = askedAt + DEADLINE_MS;
-    isLoading = true;
-    const first = attempt(keys);
-    const isLate = await isPendingAfter(first, LATE_MS);
-    isLoading = false;
-    const attempts = isLate && activeLoads < MAX_LOADS ? [first, attempt(keys)] : [first];
-    dispatchWaiting();
-    if (!isLate) return first;
-    const values = firstValue(attempts);
-    if (await isPendingAfter(values, deadline - performance.now())) throw createLateFault();
-    return values;
-  };
-  const schedule = (dispatch: () => void) => {
+  #askedAt: number | null = null;
+
+  constructor(private readonly loadMany: (keys: readonly Key[]) => Promise<readonly Value[]>) {}
+
+  get #mustWait(): boolean {
+    return this.#isLoading || this.#activeLoads >= MAX_LOADS;
+  }
+
+  #schedule(dispatch: () => void): void {
     const firstAskedAt = performance.now();
-    const dispatchAs = (moment: number | null) => {
-      askedAt = moment;
+    const dispatchAs = (askedAt: number | null) => {
+      // DataLoader calls `#load` before `dispatch` returns.
+      this.#askedAt = askedAt;
       dispatch();
     };
-    if (!mustWait()) return void setImmediate(dispatchAs, firstAskedAt);
+    if (!this.#mustWait) return void setImmediate(dispatchAs, firstAskedAt);
     const expire = () => {
-      if (waitingDispatch !== dispatchInTime) return;
-      waitingDispatch = null;
+      if (this.#dispatchWaiting !== dispatchInTime) return;
+      this.#dispatchWaiting = null;
       dispatchAs(null);
     };
     // The immediate lets a process that was busy read what has arrived.
@@ -80,9 +65,40 @@ function createLoader<Key, Value>(loadMany: (keys: readonly Key[]) => Promise<re
       clearTimeout(timer);
       dispatchAs(firstAskedAt);
     };
-    waitingDispatch = dispatchInTime;
-  };
-  return new DataLoader<Key, Value>(load, { cache: false, batchScheduleFn: schedule });
+    this.#dispatchWaiting = dispatchInTime;
+  }
+
+  async #load(keys: readonly Key[]): Promise<readonly Value[]> {
+    if (this.#askedAt === null) throw createLateFault();
+    const deadline = this.#askedAt + DEADLINE_MS;
+    this.#isLoading = true;
+    const first = this.#attempt(keys);
+    const isLate = await isPendingAfter(first, LATE_MS);
+    this.#isLoading = false;
+    const attempts = isLate && this.#activeLoads < MAX_LOADS ? [first, this.#attempt(keys)] : [first];
+    this.#dispatchNext();
+    if (!isLate) return first;
+    const values = firstValue(attempts);
+    if (await isPendingAfter(values, deadline - performance.now())) throw createLateFault();
+    return values;
+  }
+
+  async #attempt(keys: readonly Key[]): Promise<readonly Value[]> {
+    this.#activeLoads += 1;
+    try {
+      return await this.loadMany(keys);
+    } finally {
+      this.#activeLoads -= 1;
+      this.#dispatchNext();
+    }
+  }
+
+  #dispatchNext(): void {
+    if (this.#mustWait) return;
+    const dispatch = this.#dispatchWaiting;
+    this.#dispatchWaiting = null;
+    dispatch?.();
+  }
 }
 
 function createLateFault(): Fault {

@@ -14,10 +14,10 @@ export async function listByResource(
   database: Database,
   resources: readonly InProject[],
   { before: above = 0, after: below = MAX_SEQUENCE, limit, isBackwards }: Slice<number>,
-  read: FieldReader,
+  reader: FieldReader,
 ): Promise<FoundNotification[][]> {
   const { ids, projectIds } = columnsOf(resources);
-  const query = isBackwards ? database.queryAscending : database.query;
+  const query = database.queryInOrder(isBackwards);
   const rows = await query<ListedRow & { readonly id: string }>`
     SELECT listed.id, wanted.id AS "parentId" FROM unnest(${ids}::text[], ${projectIds}::uuid[]) AS wanted (id, project_id)
     CROSS JOIN LATERAL (
@@ -28,7 +28,7 @@ export async function listByResource(
     ) AS listed
     ORDER BY listed.sequence DESC`;
   const scopesById = new Map(resources.map(({ id, scope }) => [id, scope]));
-  return groupRows(ids, await loadListed(database, { rows, scopesById }, read), ({ resourceId }) => resourceId?.toLowerCase() ?? null);
+  return groupRows(ids, await loadListed(database, { rows, scopesById }, reader), ({ resourceId }) => resourceId?.toLowerCase() ?? null);
 }
 
 /** The number of notifications about each resource. */

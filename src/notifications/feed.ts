@@ -322,12 +322,12 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
   #takeReadState(follower: Follower): FeedEvent | null {
     const state = follower.dueReadState();
     if (!state || state.version < follower.version || this.#lacksSingleReads) return null;
-    const isRead = state.version > follower.version;
-    if (!isRead && state.prunedThrough <= this.#prunedThrough) return null;
+    const isNewer = state.version > follower.version;
+    if (!isNewer && state.prunedThrough <= this.#prunedThrough) return null;
     this.#recordDelivered(follower, state);
     const unreadCount = this.#countUnread(follower, state);
     // What retention removes is mostly read already.
-    if (!isRead && unreadCount === this.#clientUnread) return null;
+    if (!isNewer && unreadCount === this.#clientUnread) return null;
     const { readThrough, notificationIds: ids } = state;
     return { type: 'read', readThrough, notificationIds: ids ?? [], unreadCount };
   }

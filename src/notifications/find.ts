@@ -14,9 +14,9 @@ export type FoundNotification = Notification & { readonly projectId: string };
 export async function findNotifications(
   database: Database,
   requested: readonly InProject[],
-  read: FieldReader,
+  reader: FieldReader,
 ): Promise<Array<FoundNotification | null>> {
-  return pickInProject(requested, await read((bytesLeft) => selectByIds(database, requested, heavyColumnsOf(read, bytesLeft))));
+  return pickInProject(requested, await reader.rows((bytesLeft) => selectByIds(database, requested, heavyColumnsOf(reader, bytesLeft))));
 }
 
 /** The rows with these ids, with the heavy columns of as many of them as `bytesLeft` allows. */
@@ -85,12 +85,12 @@ export interface ListedRow {
 export async function loadListed(
   database: Database,
   { rows, scopesById }: { rows: readonly ListedRow[]; scopesById: ReadonlyMap<string, ProjectScope> },
-  read: FieldReader,
+  reader: FieldReader,
 ): Promise<FoundNotification[]> {
   const requested = rows.flatMap(({ id, parentId }) => {
     const scope = scopesById.get(parentId);
     return scope && id !== null ? [{ scope, id }] : [];
   });
-  const found = requested.length > 0 ? await findNotifications(database, requested, read) : [];
+  const found = requested.length > 0 ? await findNotifications(database, requested, reader) : [];
   return found.filter((notification) => notification !== null);
 }

@@ -24,18 +24,18 @@ export async function listNotificationsByProject(
   database: Database,
   scopes: readonly ProjectScope[],
   part: ProjectsPart,
-  read: FieldReader,
+  reader: FieldReader,
 ): Promise<FoundNotification[][]> {
   const rows = await (part.filter.unread === false ? selectRead : listAny)(database, scopes, part);
   const scopesById = new Map(scopes.map((scope) => [scope.projectId, scope]));
-  return groupRows(projectIdsOf(scopes), await loadListed(database, { rows, scopesById }, read), ({ projectId }) => projectId);
+  return groupRows(projectIdsOf(scopes), await loadListed(database, { rows, scopesById }, reader), ({ projectId }) => projectId);
 }
 
 /** What both statements below are given. */
 function readParameters(database: Database, scopes: readonly ProjectScope[], { slice, offset = 0 }: ProjectsPart) {
   const { before: above = 0, after: below = MAX_SEQUENCE, limit, isBackwards } = slice;
   const userIds = scopes.map(({ viewer }) => viewer.userId);
-  const query = isBackwards ? database.queryAscending : database.query;
+  const query = database.queryInOrder(isBackwards);
   return { projectIds: projectIdsOf(scopes), userIds, above, below, limit, offset, query };
 }
 
@@ -131,14 +131,14 @@ export async function pageNotificationsByProject(
   database: Database,
   scopes: readonly ProjectScope[],
   { filter, ...paging }: PageRequest & { readonly filter: NotificationFilter },
-  read: FieldReader,
+  reader: FieldReader,
 ): Promise<Array<Page<FoundNotification> | null>> {
   const request = clampPage(paging);
   const counts = await countNotificationsByProject(database, scopes, filter);
   const slice = { after: undefined, before: undefined, limit: request.pageSize, isBackwards: false };
   const part = { filter, slice, offset: (request.page - 1) * request.pageSize };
   const withPage = scopes.filter((_scope, index) => hasPage(request, counts[index] ?? 0));
-  const lists = withPage.length > 0 ? await listNotificationsByProject(database, withPage, part, read) : [];
+  const lists = withPage.length > 0 ? await listNotificationsByProject(database, withPage, part, reader) : [];
   const results = new Map(withPage.map(({ projectId }, index) => [projectId, lists[index] ?? []]));
   return scopes.map(({ projectId }, index) => {
     const found = results.get(projectId);

@@ -16,18 +16,18 @@ import { type HeavyColumns, heavyColumnsOf } from './service.ts';
 export async function listNotifications(
   scope: ProjectScope,
   { filter, slice }: { filter: NotificationFilter; slice: Slice<number> },
-  read: FieldReader,
+  reader: FieldReader,
 ): Promise<Notification[]> {
   const { after: below = MAX_SEQUENCE, before: above = 0, limit, isBackwards: isAscending } = slice;
   const part = { ...listOf(scope, filter), above, below, limit, offset: 0, isAscending };
-  return read((bytesLeft) => readListPart(scope.database, { ...part, ...heavyColumnsOf(read, bytesLeft) }));
+  return reader.rows((bytesLeft) => readListPart(scope.database, { ...part, ...heavyColumnsOf(reader, bytesLeft) }));
 }
 
 /** One page of the same list (§2.7). Throws `not_found` past the end. */
 export async function pageNotifications(
   scope: ProjectScope,
   { filter, ...paging }: PageRequest & { readonly filter: NotificationFilter },
-  read: FieldReader,
+  reader: FieldReader,
 ): Promise<Page<Notification>> {
   const { database } = scope;
   const request = clampPage(paging);
@@ -41,7 +41,7 @@ export async function pageNotifications(
   // With as many rows as there are, none is looked for in vain: behind the last one that passes a filter may be the whole log.
   const limit = Math.min(request.pageSize, count - offset);
   const part = { ...list, ...start, above: 0, limit, isAscending: false };
-  const results = await read((bytesLeft) => readListPart(database, { ...part, ...heavyColumnsOf(read, bytesLeft) }));
+  const results = await reader.rows((bytesLeft) => readListPart(database, { ...part, ...heavyColumnsOf(reader, bytesLeft) }));
   return makePage(request, count, results);
 }
 
@@ -76,7 +76,7 @@ type Row = Notification & Sized;
  * them and sort.
  */
 function readListPart(database: Database, part: ListPart): Promise<Row[]> {
-  const query = part.isAscending ? database.queryAscending : database.query;
+  const query = database.queryInOrder(part.isAscending);
   if (part.unread === false) return selectRead(query, part);
   return part.kind === null && part.severity === null ? selectLog(query, part) : selectFiltered(query, part);
 }

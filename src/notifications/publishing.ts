@@ -1,6 +1,5 @@
-import type { InputFieldBuilder } from '@pothos/core';
 import type { ProjectScope } from '../access/scope.ts';
-import { builder } from '../graph/builder.ts';
+import { builder, type InputFields } from '../graph/builder.ts';
 import { idempotencyKey, runIdempotently, type WriteContext } from '../graph/idempotency.ts';
 import { ProjectRef, projectFields } from '../graph/project.ts';
 import { addProjectId, NotificationRef, type ProjectNotification, SeverityEnum } from './schema.ts';
@@ -8,8 +7,6 @@ import { checkPublishedSize, MAX_PUBLISHED_BYTES, publishNotifications } from '.
 
 /** The most notifications in one call of `publishNotifications`. */
 const MAX_PUBLISHED = 100;
-
-type InputFields = InputFieldBuilder<typeof builder.$inferSchemaTypes, 'InputObject'>;
 
 const content = (t: InputFields) => ({
   kind: t.field({

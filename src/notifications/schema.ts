@@ -118,18 +118,18 @@ async function readNotifications(
   database: Database,
   scopes: readonly ProjectScope[],
   part: { filter: NotificationFilter; slice: Slice<number> },
-  read: FieldReader,
+  reader: FieldReader,
 ): Promise<ProjectNotification[][]> {
   const [only] = scopes;
-  if (!only || scopes.length > 1) return listNotificationsByProject(database, scopes, part, read);
-  return [addProjectId(only, await listNotifications(only, part, read))];
+  if (!only || scopes.length > 1) return listNotificationsByProject(database, scopes, part, reader);
+  return [addProjectId(only, await listNotifications(only, part, reader))];
 }
 
 /** One page of the notifications of each project; that of one as above. */
-const readPages: typeof pageNotificationsByProject = async (database, scopes, paging, read) => {
+const readPages: typeof pageNotificationsByProject = async (database, scopes, paging, reader) => {
   const [only] = scopes;
-  if (!only || scopes.length > 1) return pageNotificationsByProject(database, scopes, paging, read);
-  const page = await pageNotifications(only, paging, read);
+  if (!only || scopes.length > 1) return pageNotificationsByProject(database, scopes, paging, reader);
+  const page = await pageNotifications(only, paging, reader);
   return [{ ...page, results: addProjectId(only, page.results) }];
 };
 
@@ -141,10 +141,10 @@ builder.objectFields(ProjectRef, (t) => ({
       args: { filter: t.arg({ type: NotificationFilterInput, description: 'Only items that match this filter.' }) },
       resolve: (scope, { filter: given, ...args }, context, info) => {
         const filter = readFilter(given);
-        const read = openReader(context, info, heavyFields);
+        const reader = openReader(context, info, heavyFields);
         const count = () => context.loadByProject(countNotificationsByProject, scope, filter);
         const keyset = { args, keyOf: (node: Notification) => node.sequence, parseKey: parseSequence, count };
-        return resolveList(keyset, (slice) => context.loadByProject(readNotifications, scope, { filter, slice }, read));
+        return resolveList(keyset, (slice) => context.loadByProject(readNotifications, scope, { filter, slice }, reader));
       },
     },
     NotificationConnection,
@@ -155,8 +155,8 @@ builder.objectFields(ProjectRef, (t) => ({
     complexity: pageCost,
     args: { ...pageArgs(t), filter: t.arg({ type: NotificationFilterInput, description: 'Only items that match this filter.' }) },
     async resolve(scope, { filter, ...paging }, context, info) {
-      const read = openReader(context, info, heavyFields);
-      const page = await context.loadByProject(readPages, scope, { filter: readFilter(filter), ...paging }, read);
+      const reader = openReader(context, info, heavyFields);
+      const page = await context.loadByProject(readPages, scope, { filter: readFilter(filter), ...paging }, reader);
       if (!page) throw Fault.notFound();
       return page;
     },
@@ -173,10 +173,10 @@ builder.prismaObjectField('Instance', 'notifications', (t) =>
       type: NotificationRef,
       description: 'The notifications about the instance, the newest first.',
       resolve: ({ id, projectId }, args, context, info) => {
-        const read = openReader(context, info, heavyFields);
+        const reader = openReader(context, info, heavyFields);
         const count = () => context.loadInScope(countByResource, projectId, id);
         const keyset = { args, keyOf: (node: Notification) => node.sequence, parseKey: parseSequence, count };
-        return resolveList(keyset, (slice) => context.loadInScope(listByResource, projectId, id, slice, read));
+        return resolveList(keyset, (slice) => context.loadInScope(listByResource, projectId, id, slice, reader));
       },
     },
     NotificationConnection,

@@ -20,7 +20,7 @@ import { forgetJsonPart } from '../kernel/json/exact.ts';
 import { getOrInsert } from '../kernel/map.ts';
 import { failedResult, maskError, toGraphqlError } from './mask.ts';
 import type { OperationArgs, OperationContext } from './operation.ts';
-import { literalErrorsOf } from './validation.ts';
+import { literalErrorsByDocument } from './validation.ts';
 
 /**
  * Rejects an operation with invalid variables or literals, or too high a cost, before it is executed, unless its transport has
@@ -173,7 +173,7 @@ function isProtected({ name }: FieldNode): boolean {
 
 function readPolicy(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode): Policy {
   const bindings = readBindings(schema, document, operation);
-  const literalErrors = literalErrorsOf.get(document) ?? null;
+  const literalErrors = literalErrorsByDocument.get(document) ?? null;
   // A document with invalid literals is not executed, so its cost is not computed.
   return {
     bindings,

@@ -6,7 +6,7 @@ import { statusByCode } from '../kernel/fault.ts';
 import { Pauses } from '../kernel/pauses.ts';
 import { toFault } from '../platform/errors.ts';
 import { findCost } from './check.ts';
-import { graphqlExtensions, rejectSubscription } from './mask.ts';
+import { createSubscriptionError, graphqlExtensions } from './mask.ts';
 import type { OperationArgs, OperationContext } from './operation.ts';
 
 /**
@@ -23,7 +23,7 @@ export function executeWithGraphqlJs(): Plugin<OperationContext> {
     onSubscribe({ args, setSubscribeFn, setResultAndStopExecution }) {
       const { responseForm, subscribe: deliver } = args.contextValue;
       // A stream that cannot be sent would stay open behind an empty response.
-      if (responseForm === 'single') setResultAndStopExecution({ errors: [rejectSubscription()] });
+      if (responseForm === 'single') setResultAndStopExecution({ errors: [createSubscriptionError()] });
       setSubscribeFn(deliver ?? subscribe);
     },
   };
@@ -42,7 +42,7 @@ async function executeWithPermit(args: OperationArgs): Promise<ExecutionResult> 
   try {
     if (permit.acquired) {
       await recordDuration(permit.acquired, context.recordWait);
-      await context.admitAgain().catch((failure) => rejectRequest(failure, context));
+      await context.admitAgain().catch((failure) => throwAsTransport(failure, context));
     }
     const pause = pauses.find(owner);
     if (pause) await recordDuration(pause, context.recordWait);
@@ -61,7 +61,7 @@ async function executeWithPermit(args: OperationArgs): Promise<ExecutionResult> 
 }
 
 /** Rejects the request as its transport would have done: a credential that is no longer valid has the HTTP status 401. */
-function rejectRequest(failure: unknown, { exchange }: OperationContext): never {
+function throwAsTransport(failure: unknown, { exchange }: OperationContext): never {
   const fault = toFault(failure);
   if (fault.code !== 'not_authenticated') throw fault;
   exchange?.recordError(fault.code, fault.reason);

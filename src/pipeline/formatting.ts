@@ -4,7 +4,7 @@ import { Fault } from '../kernel/fault.ts';
 import { toJsonText } from '../kernel/json/text.ts';
 import { getOrInsert } from '../kernel/map.ts';
 import { toFault } from '../platform/errors.ts';
-import { formatError, maskResult, rejectStream, rejectSubscription } from './mask.ts';
+import { createSubscriptionError, formatError, maskResult, toStreamError } from './mask.ts';
 import type { HttpServerContext, OperationContext } from './operation.ts';
 
 /** Masks and formats the results of Yoga's own HTTP handler: each result of a stream, or a single one in the chosen media type. */
@@ -18,16 +18,16 @@ export function formatResults(): Plugin<OperationContext, HttpServerContext> {
         setResult(mask({ errors: [error] }));
         setResultProcessor(processRegularResult, mediaType ?? 'application/json');
       };
-      // Clients try again after the status of `rejectStream`; the event `complete` of a stream would say that nothing follows.
+      // Clients try again after the status of `toStreamError`; the event `complete` of a stream would say that nothing follows.
       if (streams.isClosed && (isAsyncIterable(result) || !mediaType))
-        return reject(rejectStream(Fault.tryLater('the streams are closed')));
+        return reject(toStreamError(Fault.tryLater('the streams are closed')));
       if (isAsyncIterable(result)) {
         // Yoga reads the header `Accept` in a way of its own: what it cannot send would stay open behind an empty response.
-        if (!resultProcessor) return reject(rejectSubscription());
+        if (!resultProcessor) return reject(createSubscriptionError());
         try {
           beginStream();
         } catch (failure) {
-          return reject(rejectStream(toFault(failure)));
+          return reject(toStreamError(toFault(failure)));
         }
         return setResult(mapAsyncIterator(result, mask));
       }

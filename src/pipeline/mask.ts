@@ -64,7 +64,7 @@ function retryHeaders({ retryAfterSeconds }: Fault): Record<string, string> {
 function findFault(thrown: unknown): Fault {
   if (!(thrown instanceof GraphQLError)) return toFault(thrown);
   const { originalError } = thrown;
-  if (!originalError) return rejectDocument(thrown);
+  if (!originalError) return toDocumentFault(thrown);
   const isOurs = originalError instanceof GraphQLError && !originalError.nodes && !originalError.originalError;
   return thrown.path && isOurs ? Fault.internal(originalError) : findFault(originalError);
 }
@@ -73,7 +73,7 @@ function findFault(thrown: unknown): Fault {
 const MAX_MESSAGE_LENGTH = 500;
 
 /** The fault of an error of graphql-js in the document or its variables. */
-export function rejectDocument({ message }: GraphQLError): Fault {
+export function toDocumentFault({ message }: GraphQLError): Fault {
   return Fault.invalidRequest(cutText(message, MAX_MESSAGE_LENGTH));
 }
 
@@ -110,12 +110,12 @@ export function toGraphqlError(fault: Fault, nodes?: readonly ASTNode[]): GraphQ
 }
 
 /** The error of a subscription whose client accepts no stream. */
-export function rejectSubscription(): GraphQLError {
+export function createSubscriptionError(): GraphQLError {
   return toGraphqlError(Fault.invalidRequest('A subscription needs a client that takes text/event-stream, or a WebSocket.'));
 }
 
 /** The error of a stream that may not begin, with the fault's HTTP status in either media type. */
-export function rejectStream(fault: Fault): GraphQLError {
+export function toStreamError(fault: Fault): GraphQLError {
   const http = { status: statusByCode[fault.code], headers: retryHeaders(fault) };
   return createError(fault.message, { extensions: { ...graphqlExtensions(fault), http } });
 }

@@ -5,7 +5,7 @@ import { createCostCheck, takeSmallestPages } from '../graph/cost.ts';
 import { Fault, statusByCode } from '../kernel/fault.ts';
 import { toGraphqlError } from './mask.ts';
 import type { PipelineSteps } from './operation.ts';
-import { literalErrorsOf } from './validation.ts';
+import { literalErrorsByDocument } from './validation.ts';
 
 /** The documents that the operator trusts. */
 export interface TrustedDocuments {
@@ -61,7 +61,7 @@ function describeProblem(find: () => string | null): string | null {
 }
 
 function findLiteralError(document: DocumentNode): string | null {
-  const [invalid] = Object.entries(literalErrorsOf.get(document) ?? {});
+  const [invalid] = Object.entries(literalErrorsByDocument.get(document) ?? {});
   return invalid ? `${invalid[0]}: ${invalid[1][0]}` : null;
 }
 

@@ -16,7 +16,7 @@ import { createInputValueReader, findConstraintError, type InputValue, inputFiel
 import { type FieldErrors, statusByCode } from '../kernel/fault.ts';
 import { findConditionalRoots } from './conditionalroots.ts';
 import { wholeSchemaRule } from './introspection.ts';
-import { rejectDocument, toGraphqlError } from './mask.ts';
+import { toDocumentFault, toGraphqlError } from './mask.ts';
 
 /** Adds validation rules to those of the specification, and turns errors of literals into field errors. */
 export function validateDocuments(): Plugin {
@@ -86,7 +86,7 @@ function literalOf(node: ValueNode): unknown {
 }
 
 /** The field errors of the literals of documents without other errors; answered, like those of variables, when an operation is run. */
-export const literalErrorsOf = new WeakMap<DocumentNode, FieldErrors>();
+export const literalErrorsByDocument = new WeakMap<DocumentNode, FieldErrors>();
 
 /**
  * Literals that a scalar or a field rejects are field errors, like variables, named by their field or argument. They do not make
@@ -94,7 +94,7 @@ export const literalErrorsOf = new WeakMap<DocumentNode, FieldErrors>();
  */
 function gatherFieldErrors(document: DocumentNode, errors: readonly GraphQLError[]): GraphQLError[] {
   const others = errors.filter((error) => error.extensions.code !== 'validation_failed');
-  if (others.length > 0) return others.map((error) => toGraphqlError(rejectDocument(error), error.nodes));
+  if (others.length > 0) return others.map((error) => toGraphqlError(toDocumentFault(error), error.nodes));
   const errorOf = new Map<unknown, GraphQLError>();
   for (const error of errors) if (!errorOf.has(error.nodes?.[0])) errorOf.set(error.nodes?.[0], error);
   const fields: Record<string, string[]> = Object.create(null);
@@ -119,7 +119,7 @@ function gatherFieldErrors(document: DocumentNode, errors: readonly GraphQLError
       if (isItem(node, parent)) itemNumbers.pop();
     },
   });
-  literalErrorsOf.set(document, fields);
+  literalErrorsByDocument.set(document, fields);
   return [];
 }
 

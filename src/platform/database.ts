@@ -32,8 +32,11 @@ export type Database = PrismaClient & SqlClient & ListClient;
 interface ListClient {
   /** The database of the process, whose statements are shared by all requests; a user's own one may be derived from it. */
   readonly shared: Database;
-  /** Runs a statement without the `DESC` that is written in it: the rows of its list from the other end, in ascending order. */
-  readonly queryAscending: Query;
+  /**
+   * The query for a list that is read from either end. Its statement is written in descending order: ascending, it runs without each
+   * `DESC` in it.
+   */
+  queryInOrder(isAscending: boolean): Query;
 }
 
 interface OpenedDatabase {
@@ -98,10 +101,12 @@ export async function openDatabase(
       onStatement?.(statement.text, values);
       return run(statement, values);
     };
+  const query = createQuery(observed(run));
+  const ascendingQuery = createAscendingQuery(observed(run));
   const own: SqlClient & ListClient = {
     shared: client as Database,
-    query: createQuery(observed(run)),
-    queryAscending: createAscendingQuery(observed(run)),
+    query,
+    queryInOrder: (isAscending) => (isAscending ? ascendingQuery : query),
     transact: async (work) => {
       const callbacks: Array<() => void> = [];
       const result = await transact((run) => {

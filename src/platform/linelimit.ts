@@ -10,7 +10,7 @@ export class LineLimit {
   #omitted = 0;
 
   /** How many lines were left out since the last one; null if this one is to be left out, too. */
-  admit(): number | null {
+  spend(): number | null {
     if (this.#nextArrival.aheadMs > (MAX_LINES - 1) * LINE_MS) {
       this.#omitted += 1;
       return null;

@@ -7,7 +7,7 @@ import { DATABASE_AWAY, hasCode, missingCodes, READ_TIMEOUT, toConnectionFailure
 import type { Logger } from './logger.ts';
 import { PreparedQuery, type Row } from './prepared.ts';
 import { isRejectedRole, isReply, PROBE_DEADLINE_MS, Probe } from './probe.ts';
-import { isRead, type Statement } from './query.ts';
+import { isReadOnly, type Statement } from './query.ts';
 import { planOptions, sessionOptions, withSession } from './sessionoptions.ts';
 import { SlowLog } from './slowlog.ts';
 
@@ -163,7 +163,7 @@ export class Pool extends pg.Pool {
     };
     return run()
       .catch((failure) => retryRead(failure, statement.text, run))
-      .catch((failure) => this.rejectAs(failure));
+      .catch((failure) => this.throwAsOutage(failure));
   }
 
   /** Called by Prisma's adapter, with a statement and its values. */
@@ -184,7 +184,7 @@ export class Pool extends pg.Pool {
     };
     return run()
       .catch((failure) => retryRead(failure, config.text, run))
-      .catch((failure) => this.rejectAs(failure)) as never;
+      .catch((failure) => this.throwAsOutage(failure)) as never;
   }
 
   /** Whether tables were missing when they were last looked for. */
@@ -199,7 +199,7 @@ export class Pool extends pg.Pool {
   }
 
   /** Rejects with the failure of a statement; as in an outage, if it failed for something missing and our tables are missing too. */
-  async rejectAs(failure: unknown): Promise<never> {
+  async throwAsOutage(failure: unknown): Promise<never> {
     if (!hasCode(failure, missingCodes)) throw failure;
     await this.checkTables();
     throw this.lacksTables ? createAwayError() : failure;
@@ -267,7 +267,7 @@ export class Pool extends pg.Pool {
 function retryRead<Result>(failure: unknown, text: string, run: () => Promise<Result>): Promise<Result> {
   // The driver's message for a connection that this side has ended; one that broke is terminated `unexpectedly`.
   const wasClosed = failure instanceof Error && failure.message === 'Connection terminated';
-  return wasClosed && isRead(text) ? run() : Promise.reject(failure);
+  return wasClosed && isReadOnly(text) ? run() : Promise.reject(failure);
 }
 
 /** Not a Fault: Prisma takes any error with a `code` for one of its own. */

@@ -50,6 +50,6 @@ const sideEffects = /\b(mark_notifications_read|prune_\w+|has_\w+_room|pg_adviso
 const writes = /\b(INSERT|UPDATE|DELETE|MERGE)\b/i;
 
 /** Whether a statement only reads, so that it may be repeated where it is unknown whether it has run. */
-export function isRead(text: string): boolean {
+export function isReadOnly(text: string): boolean {
   return /^\s*(SELECT|WITH)\b/i.test(text) && !writes.test(text) && !sideEffects.test(text);
 }

@@ -15,7 +15,7 @@ const uselessCodes = new Set(['25006', '0A000']);
 interface TransactionPool {
   connect(): Promise<pg.PoolClient>;
   readonly slowLog?: Pick<SlowLog, 'reportStatement'>;
-  rejectAs?(failure: unknown): Promise<never>;
+  throwAsOutage?(failure: unknown): Promise<never>;
 }
 
 /** Runs `work` in a transaction on one connection of the pool: commits when it returns, rolls back when it throws. */
@@ -44,7 +44,7 @@ export async function runTransaction<Result>(pool: TransactionPool, work: (run: 
       });
     // Its prepared statements are of no use either if tables were dropped and created anew.
     if (hasCode(failure, uselessCodes) || hasCode(failure, missingCodes)) broken = failure as Error;
-    await pool.rejectAs?.(failure);
+    await pool.throwAsOutage?.(failure);
     throw failure;
   } finally {
     client.removeListener('error', ignore);

@@ -2,10 +2,10 @@ import { LRUCache } from 'lru-cache';
 import { recordDuration } from '../kernel/duration.ts';
 import { getOrInsert } from '../kernel/map.ts';
 import { KeyedSemaphore } from '../kernel/semaphore.ts';
-import type { Database } from '../platform/database.ts';
-import type { Logger } from '../platform/logger.ts';
-import type { Query } from '../platform/query.ts';
-import { SlowLog } from '../platform/slowlog.ts';
+import type { Database } from './database.ts';
+import type { Logger } from './logger.ts';
+import type { Query } from './query.ts';
+import { SlowLog } from './slowlog.ts';
 
 /** The users whose databases are cached: with Prisma’s client, one takes 15 KiB and 0.15 ms to make. */
 const MAX_CACHED = 1_000;
@@ -37,7 +37,7 @@ export class UserDatabases {
   }
 
   #make(userId: string): Database {
-    const { shared, afterCommit, query, queryAscending, transact } = this.database;
+    const { shared, afterCommit, transact } = this.database;
     const recordWait = (milliseconds: number) =>
       this.#slowLog.report(milliseconds, () => ({ user_id: userId }), 'a long wait for other statements of the user');
     const withPermit = async <Result>(work: () => Promise<Result>): Promise<Result> => {
@@ -53,11 +53,13 @@ export class UserDatabases {
       (run: Query): Query =>
       (strings, ...values) =>
         withPermit(() => run(strings, ...values));
-    const own: Pick<Database, 'shared' | 'afterCommit' | 'query' | 'queryAscending' | 'transact'> = {
+    const query = limit(this.database.query);
+    const ascendingQuery = limit(this.database.queryInOrder(true));
+    const own: Pick<Database, 'shared' | 'afterCommit' | 'query' | 'queryInOrder' | 'transact'> = {
       shared,
       afterCommit,
-      query: limit(query),
-      queryAscending: limit(queryAscending),
+      query,
+      queryInOrder: (isAscending) => (isAscending ? ascendingQuery : query),
       transact: (work) => withPermit(() => transact(work)),
     };
     let client: object | null = null;

@@ -27,7 +27,7 @@ export async function listVolumes(
   if (order === defaultResourceOrder) return listProjectResources(database, 'volumes', scopes, slice);
   const range = rangeOf(slice, order);
   const { nameBounds, createdBounds, limit, scanColumn, isAscending } = range;
-  const query = isAscending ? database.queryAscending : database.query;
+  const query = database.queryInOrder(isAscending);
   const rows = await query<Nullable<InstanceResource>>`
     SELECT listed.id, listed.project_id AS "projectId", listed.instance_id AS "instanceId", listed.name, listed.size_gb AS "sizeGb", listed.created
     FROM unnest(${projectIdsOf(scopes)}::uuid[]) AS wanted (project_id)
@@ -67,7 +67,7 @@ async function listProjectResources(
   slice: Slice<string>,
 ): Promise<InstanceResource[][]> {
   const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
-  const query = isAscending ? database.queryAscending : database.query;
+  const query = database.queryInOrder(isAscending);
   const rows = await query<Nullable<InstanceResource>>`
     SELECT listed.* FROM unnest(${projectIdsOf(scopes)}::uuid[]) AS wanted (project_id)
     CROSS JOIN LATERAL (
@@ -153,7 +153,7 @@ export async function listInstanceResources(
 ): Promise<InstanceResource[][]> {
   const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
   const { ids: instanceIds, projectIds } = columnsOf(instances);
-  const query = isAscending ? database.queryAscending : database.query;
+  const query = database.queryInOrder(isAscending);
   const rows = await query<Nullable<InstanceResource>>`
     SELECT listed.* FROM unnest(${instanceIds}::uuid[], ${projectIds}::uuid[]) AS wanted (instance_id, project_id)
     CROSS JOIN LATERAL (
@@ -186,7 +186,7 @@ export async function listInstanceVolumes(
   if (order === defaultResourceOrder) return listInstanceResources(database, 'volumes', instances, slice);
   const range = rangeOf(slice, order);
   const { nameBounds, createdBounds, limit, scanColumn, isAscending } = range;
-  const query = isAscending ? database.queryAscending : database.query;
+  const query = database.queryInOrder(isAscending);
   const { ids: instanceIds, projectIds } = columnsOf(instances);
   const rows = await query<Nullable<InstanceResource>>`
     SELECT listed.id, listed.project_id AS "projectId", listed.instance_id AS "instanceId", listed.name, listed.size_gb AS "sizeGb", listed.created

@@ -8,6 +8,7 @@ import { pickRows } from '../kernel/rows.ts';
 import { createSharedLoader } from '../kernel/sharedloader.ts';
 import { deleteInBatches } from '../platform/cleanup.ts';
 import type { Database, SqlClient } from '../platform/database.ts';
+import type { UserDatabases } from '../platform/userdatabases.ts';
 
 /** How long a ticket may be redeemed at most (§3.1), by PostgreSQL's clock: another replica may redeem it, whose own differs. */
 const TICKET_SECONDS = 30;
@@ -64,7 +65,7 @@ type TicketRejection = 'ticket_unknown' | 'ticket_used' | 'ticket_expired';
 interface TicketDependencies {
   readonly database: Database;
   /** The database for the statements of a user. */
-  readonly userDatabases: { of(userId: string): Database };
+  readonly userDatabases: Pick<UserDatabases, 'of'>;
 }
 
 /**

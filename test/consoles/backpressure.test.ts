@@ -1,7 +1,7 @@
 import { Socket } from 'node:net';
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { LiveSession } from '../../src/consoles/session.ts';
+import { LiveSession } from '../../src/consoles/livesession.ts';
 import type { ConsoleClient } from '../../src/graph/console.ts';
 import { type Guest, openGuest } from '../support/console.ts';
 import { countIterations } from '../support/iterations.ts';

@@ -11,7 +11,7 @@ import { connect } from 'portico-client';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { openProject, type ProjectScope, rebindScope } from '../../src/access/scope.ts';
 import { Consoles } from '../../src/consoles/consoles.ts';
-import { Sessions } from '../../src/consoles/sessions.ts';
+import { LiveSessions } from '../../src/consoles/livesessions.ts';
 import { endSilentSessions, readClock, recordAttachment } from '../../src/consoles/store.ts';
 import { makeUuid } from '../../src/kernel/uuid.ts';
 import type { Database } from '../../src/platform/database.ts';
@@ -244,7 +244,7 @@ it.each(['by themselves', 'by what the poll finds'])('sessions that end at the s
       },
     },
   }) as typeof database;
-  const sessions = new Sessions({ database: counted, log: createLogger('silent'), idleMs: 60_000 });
+  const sessions = new LiveSessions({ database: counted, log: createLogger('silent'), idleMs: 60_000 });
   const { id: userId, email } = app.demo.users.member;
   const projectId = app.demo.project_id;
   const facts = { projectId, instanceId: other, userId, endpoint: { kind: 'vnc', host: '127.0.0.1', port: 1, socketPath: null } } as const;
@@ -284,7 +284,7 @@ it('no session is ended as silent before its process has had time to save it, al
     return strings.join('').includes('AS now') ? [{ now: new Date(at) }] : [];
   };
   const began = Math.round(performance.now() / 1_000);
-  const sessions = new Sessions({ database: { query } as unknown as Database, log: createLogger('silent'), idleMs: 60_000 });
+  const sessions = new LiveSessions({ database: { query } as unknown as Database, log: createLogger('silent'), idleMs: 60_000 });
   try {
     await vi.advanceTimersByTimeAsync(122_000);
     isAway = true;

@@ -49,7 +49,12 @@ export class Delivery implements Consumer, QueuedDelivery {
     source.consumer = this;
   }
 
-  /** Sends the events that are available; the first call starts the delivery. */
+  /** Sends what there is already; from then on the source says when there is more. */
+  start(): void {
+    this.onReadable();
+  }
+
+  /** Sends the events that are available. */
   onReadable(): void {
     if (this.#isWriting) return;
     if (this.source.isEnded) this.#finish();

@@ -20,7 +20,7 @@ import { type Exchange, exchangeOf, type Middleware } from '../http/exchange.ts'
 import { ADMISSION_MAX_AGE_MS, withPermit } from '../http/permit.ts';
 import { setHeaders } from '../http/send.ts';
 import { readQueryString } from '../http/url.ts';
-import { checkParameters, type OperationRequest, readOperation, rejectDocumentId } from './request.ts';
+import { checkDocumentId, checkParameters, type OperationRequest, readOperation } from './request.ts';
 
 type ProjectReaderDependencies = Pick<Pipeline, 'documents' | 'trusted'> & Pick<Services, 'semaphore'> & { readonly schema: GraphQLSchema };
 
@@ -114,7 +114,7 @@ export function createGraphqlHandler(dependencies: ContextDependencies & { pipel
     const body = await exchange.readBody();
     moveJsonPart(body, 'variables');
     if (Object.keys(body).length === 0) throw Fault.invalidRequest('The body must name a `query`.');
-    rejectDocumentId(Object.hasOwn(body, 'documentId'));
+    checkDocumentId(Object.hasOwn(body, 'documentId'));
     if (typeof body.query === 'string') await takeTurn(body.query, context, exchange);
     const operation = request.url === '/graphql' ? readOperation(body) : null;
     if (operation && mediaType) {
@@ -125,6 +125,7 @@ export function createGraphqlHandler(dependencies: ContextDependencies & { pipel
         return true;
       }
     }
+    // Yoga takes what is in `body` for the parsed body of a request that has been read.
     Object.assign(request, { body });
     return false;
   }

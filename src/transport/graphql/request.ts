@@ -34,14 +34,14 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
 }
 
 /** Throws `invalid_request` for the persisted documents of a draft of GraphQL over HTTP. */
-export function rejectDocumentId(hasDocumentId: boolean): void {
+export function checkDocumentId(hasDocumentId: boolean): void {
   if (!hasDocumentId) return;
   throw Fault.invalidRequest('A `documentId` is not supported: send the document as `query`, or its hash in `extensions.persistedQuery`.');
 }
 
 /** Throws `invalid_request` for duplicate parameters, which Yoga would join, and for invalid JSON, which Yoga would not catch. */
 export function checkParameters(query: URLSearchParams): void {
-  rejectDocumentId(query.has('documentId'));
+  checkDocumentId(query.has('documentId'));
   for (const name of ['query', 'operationName', 'variables', 'extensions']) {
     if (query.getAll(name).length > 1) throw Fault.invalidRequest(`The parameter \`${name}\` is given more than once.`);
   }

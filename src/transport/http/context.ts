@@ -26,7 +26,7 @@ export function openContext({ database, services, watch }: ContextDependencies, 
       if (!viewer) throw Fault.notAuthenticated();
       throw Fault.invalidRequest('A credential is renewed on the WebSocket that it opened.');
     },
-    watchAccess: (project, subscription) => watch.add({ principal: project, project, subscription }),
+    watchAccess: (project, subscription) => watch.add({ principal: { viewer: project.viewer }, project, subscription }),
     recordAllowance: (allowance) => exchange.recordAllowance(allowance),
     recordWait: (milliseconds) => exchange.recordWait(milliseconds),
     isAbandoned: () => exchange.isAbandoned,

@@ -47,7 +47,7 @@ export function createHttpHandler(dependencies: HttpDependencies): RequestListen
   const router = createRouter();
   router.use(logRequests(dependencies));
   router.use(answerCors(dependencies.addCorsHeaders));
-  router.use(exceptResources(createPages(dependencies)));
+  router.use(skipForOperations(createPages(dependencies)));
   router.use(createRestRouter(rest, { ...dependencies, admitRequest: createAdmission(dependencies, readPathProject) }));
   router.use(createAdmission(dependencies, createProjectReader({ ...pipeline, ...services, schema })) as RequestHandler);
   router.all('/graphql', graphql as RequestHandler);
@@ -69,16 +69,16 @@ function createPages(dependencies: HttpDependencies): express.Router {
   const { rateLimits, tokens } = dependencies;
   const router = createRouter();
   /** Charges the budget of pages, whose responses do not show what is left of it. */
-  const admitReader: Middleware = async (request, _response, next) => {
+  const chargePage: Middleware = async (request, _response, next) => {
     await rateLimits.spendPage(exchangeOf(request).clientAddress);
     next();
   };
   addHealth(router, dependencies);
-  addDesk(router, dependencies, admitReader);
-  addReference(router, deskDocument(dependencies), admitReader);
+  addDesk(router, dependencies, chargePage);
+  addReference(router, deskDocument(dependencies), chargePage);
   if (tokens.local) {
     const { jwks } = tokens.local;
-    router.get('/.well-known/jwks.json', admitReader, (_request, response) =>
+    router.get('/.well-known/jwks.json', chargePage, (_request, response) =>
       sendJson(response, 200, jwks, { 'Cache-Control': 'max-age=300' }),
     );
   }
@@ -86,7 +86,7 @@ function createPages(dependencies: HttpDependencies): express.Router {
 }
 
 /** Skips the router of the pages for v1 resources and for GraphQL, which are most requests. */
-function exceptResources(pages: RequestHandler): Middleware {
+function skipForOperations(pages: RequestHandler): Middleware {
   return (request, response, next) => {
     const { method, url = '' } = request;
     if (url.startsWith('/v1/organizations/') || (method === 'POST' && url === '/graphql')) return next();

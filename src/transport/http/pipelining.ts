@@ -12,8 +12,8 @@ const MAX_WAITING = 16;
 /**
  * The pause after a response with 429 before the connection's next pipelined request starts. Without it, a client beyond its budget
  * would have a thousand requests refused as fast as this process can. A client that waits for each response does not notice. The
- * pause is longer than a connection may go without progress before it counts as stalled: when memory is short, it is ended before
- * those whose clients read.
+ * pause is longer than a connection may go without progress before it counts as stalled: when memory is short, its
+ * connection is ended before those whose clients read.
  */
 const REFUSED_PAUSE_MS = 2_000;
 /** The memory that Node needs for a request besides its text. */

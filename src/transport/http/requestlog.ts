@@ -48,7 +48,7 @@ function record({ log, metrics }: LogDependencies, exchange: Exchange, { method,
   if (errorCodes) for (const code of errorCodes) metrics.errors.inc({ operation: label, code });
   if (!isStream && !isAborted) metrics.requestDuration.observe({ operation: label }, durationMs / 1000);
   if (!log.isLevelEnabled('info')) return;
-  const omitted = viewer && status !== 429 ? 0 : lineLimit.admit();
+  const omitted = viewer && status !== 429 ? 0 : lineLimit.spend();
   if (omitted === null) return;
   const fields = {
     ...exchange.labels(),

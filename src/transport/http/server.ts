@@ -9,7 +9,7 @@ import type { AddCorsHeaders } from './cors.ts';
 import { createResponseClass } from './countedresponse.ts';
 import { attachRequestQueue, QueuedRequest, RequestQueue, requestQueueOf, stopParsingWhenFull } from './pipelining.ts';
 import { checkHead, findHeadersFault, MAX_HEADERS } from './requesthead.ts';
-import { answerClientError, answerRaw, destroyOnError, rejectRequest } from './serverfaults.ts';
+import { answerClientError, answerEarly, answerRaw, destroyOnError } from './serverfaults.ts';
 import { isOfferIgnored, isWebSocket, replay, type Upgrade, upgradeOptions } from './upgradeoffer.ts';
 
 const timeouts = {
@@ -125,7 +125,7 @@ interface ListenerDependencies extends Pick<ServerDependencies, 'handler' | 'add
 /** Queues a request behind the others of its connection, and serves it when it is its turn. */
 function createRequestListener({ limit, handler, addCorsHeaders }: ListenerDependencies): RequestListener {
   const reject = (response: ServerResponse, fault: Fault, isLast = false) =>
-    addCorsHeaders(response.req, response, () => rejectRequest(response, fault, isLast));
+    addCorsHeaders(response.req, response, () => answerEarly(response, fault, isLast));
   const serve: RequestListener = (request, response) => {
     requestQueueOf(request.socket)?.start(request, response);
     if (isOfferIgnored(request)) response.shouldKeepAlive = false;

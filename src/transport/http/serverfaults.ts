@@ -37,7 +37,7 @@ export function answerClientError(failure: NodeJS.ErrnoException, stream: Duplex
 }
 
 /** Rejects a request before it reaches the handler. */
-export function rejectRequest(response: ServerResponse, fault: Fault, isLast: boolean): void {
+export function answerEarly(response: ServerResponse, fault: Fault, isLast: boolean): void {
   const body = JSON.stringify(restBody(fault));
   response.writeHead(statusByCode[fault.code], [
     ...headersOf(readRequestId(response.req), fault),

@@ -42,11 +42,11 @@ const pages = ['/signin', '/signin/callback', '/keys', '/developers', '/develope
 const folder = [new URL('./web/', import.meta.url), new URL('dist/current/web/', packageRoot)].find((url) => existsSync(url)) ?? null;
 
 /** Adds the desk: its document at each of its paths, its assets, and the endpoints that it needs before sign-in. */
-export function addDesk(router: Router, dependencies: DeskDependencies, admit: Middleware): void {
-  router.get('/desk/settings', admit, (request, response) =>
+export function addDesk(router: Router, dependencies: DeskDependencies, charge: Middleware): void {
+  router.get('/desk/settings', charge, (request, response) =>
     sendJson(response, 200, readSettings(dependencies, request), { 'Cache-Control': 'no-store' }),
   );
-  router.post('/desk/demo', admit, async (request, response) => {
+  router.post('/desk/demo', charge, async (request, response) => {
     const { local } = dependencies.tokens;
     const offer = findOffer(dependencies, request);
     // Without an offer the body is not read.
@@ -60,9 +60,9 @@ export function addDesk(router: Router, dependencies: DeskDependencies, admit: M
   });
   if (!folder) return;
   const document = deskDocument(dependencies);
-  for (const path of pages) router.get(path, admit, document);
+  for (const path of pages) router.get(path, charge, document);
   const assets = createAssets(folder);
-  router.get(['/icon.svg', '/assets/:name'], admit, (request, response, next) => {
+  router.get(['/icon.svg', '/assets/:name'], charge, (request, response, next) => {
     const serve = assets.get(readPath(request.url));
     return serve ? serve(request, response, next) : next(Fault.notFound());
   });

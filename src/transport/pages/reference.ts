@@ -49,14 +49,14 @@ const guideAssets = Object.entries(guides).flatMap(
 const graphiql = page(graphiqlPolicy, renderGraphiql, { ...cacheHeaders, Vary: 'Accept, Accept-Encoding' });
 
 /** Adds the guides, the reference of v1 and GraphiQL, which need no credential, and `/`, where browsers get the desk. */
-export function addReference(router: Router, desk: Middleware, admit: Middleware): void {
-  for (const [path, asset] of [...Object.entries(assets), ...guideAssets]) router.get(path, admit, serveAsset(asset));
-  router.get('/', admit, (request, response, next) =>
+export function addReference(router: Router, desk: Middleware, charge: Middleware): void {
+  for (const [path, asset] of [...Object.entries(assets), ...guideAssets]) router.get(path, charge, serveAsset(asset));
+  router.get('/', charge, (request, response, next) =>
     wantsPage(request) ? desk(request, response, next) : sendJson(response, 200, index, { Vary: 'Accept' }),
   );
   // Other requests to this path are GraphQL.
   const skipOperations: Middleware = (request, _response, next) => next(wantsPage(request) && !hasQuery(request) ? undefined : 'route');
-  router.get('/graphql', skipOperations, admit, serveAsset(graphiql));
+  router.get('/graphql', skipOperations, charge, serveAsset(graphiql));
 }
 
 function hasQuery({ url = '' }: IncomingMessage): boolean {

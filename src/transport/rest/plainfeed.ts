@@ -14,9 +14,9 @@ export interface PlainFeed {
 }
 
 export interface BoundPlainFeed {
-  /** The source of the events, and their renderer as JSON with v1's names. Throws a fault; the renderer does too, for a result with errors. */
+  /** The source of the events for the ids of a path, and their renderer as JSON with v1's names. Throws a fault; the renderer does too, for a result with errors. */
   open(
-    path: Readonly<Record<string, string>>,
+    ids: Readonly<Record<string, string>>,
     query: URLSearchParams,
     context: Context,
   ): Promise<{ source: Source; renderer: EventRenderer }>;
@@ -29,8 +29,8 @@ export function bindPlainFeed(schema: GraphQLSchema, feed: PlainFeed): BoundPlai
   let renderer: EventRenderer | null = null;
   const formatResult = (result: ExecutionResult) => toJsonText(feed.event(readData(result, bindings)));
   return {
-    async open(path, query, contextValue) {
-      const variableValues = { ...queryVariables(bindings, queryNames, query), ...path };
+    async open(ids, query, contextValue) {
+      const variableValues = { ...queryVariables(bindings, queryNames, query), ...ids };
       const errors = variableErrors(bindings, variableValues);
       if (errors) throw Fault.invalidFields(errors);
       const args = { schema, document, variableValues, contextValue };

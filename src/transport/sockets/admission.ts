@@ -40,11 +40,12 @@ export interface UpgradeRequest {
   userId: string | null;
 }
 
-/** The target of an upgrade: GraphQL, a plain feed of one project, or a console. `path` has its ids. */
+/** The target of an upgrade: GraphQL, a plain feed of one project, or a console. */
 export interface UpgradeTarget {
   readonly kind: 'graphql' | 'feed' | 'console';
   readonly feed: BoundPlainFeed | null;
-  readonly path: Readonly<Record<string, string>>;
+  /** The ids in its path, by the names of the parameters. */
+  readonly ids: Readonly<Record<string, string>>;
 }
 
 export interface SocketAdmission extends SocketAccess {
@@ -58,13 +59,13 @@ const consolePattern = pathPattern(consolePath);
 
 /** Finds the target of a path; null for a path without sockets. */
 export function findTarget(bound: ReadonlyArray<{ feed: BoundPlainFeed; pattern: RegExp }>, path: string): UpgradeTarget | null {
-  if (path === '/graphql') return { kind: 'graphql', feed: null, path: {} };
+  if (path === '/graphql') return { kind: 'graphql', feed: null, ids: {} };
   for (const { feed, pattern } of bound) {
     const ids = matchPath(pattern, path);
-    if (ids) return { kind: 'feed', feed, path: ids };
+    if (ids) return { kind: 'feed', feed, ids };
   }
   const ids = matchPath(consolePattern, path);
-  return ids && { kind: 'console', feed: null, path: ids };
+  return ids && { kind: 'console', feed: null, ids };
 }
 
 /** The ids in a path; null if the path does not match the pattern. A malformed id stays as it is: it is that of no object. */
@@ -105,7 +106,7 @@ export async function admitUpgrade(
     return admitTicket(dependencies, upgrade, tickets, target);
   }
   const viewer = await admitCredential(dependencies, upgrade);
-  const { organization_id: organizationId, project_id: projectId } = target.path;
+  const { organization_id: organizationId, project_id: projectId } = target.ids;
   if (!organizationId || !projectId) return { viewer, onlyProject: null, scope: null, ticket: null };
   if (!viewer && (target.kind === 'console' || !offersGraphql(request))) throw Fault.notAuthenticated();
   checkHandshake(request);
@@ -129,7 +130,7 @@ async function checkTicketHandshake(dependencies: UpgradeDependencies, upgrade: 
 }
 
 /** Throws `not_found` for a path without sockets; below /v1 only after the credential was checked, as for any request there. */
-export async function rejectPath(dependencies: UpgradeDependencies, upgrade: UpgradeRequest): Promise<never> {
+export async function refusePath(dependencies: UpgradeDependencies, upgrade: UpgradeRequest): Promise<never> {
   const viewer = await admitCredential(dependencies, upgrade);
   if (!viewer && isBelowV1(upgrade.path)) throw Fault.notAuthenticated();
   throw Fault.notFound();
@@ -170,9 +171,9 @@ async function admitTicket(
 }
 
 /** Whether a ticket is valid for the target. */
-function isTargetOf({ target, organizationId, projectId, instanceId }: RedeemedTicket, { kind, path }: UpgradeTarget): boolean {
-  const isProject = path.organization_id === organizationId && path.project_id === projectId;
-  return isProject && (target === 'console' ? kind === 'console' && path.instance_id === instanceId : kind === 'feed');
+function isTargetOf({ target, organizationId, projectId, instanceId }: RedeemedTicket, { kind, ids }: UpgradeTarget): boolean {
+  const isProject = ids.organization_id === organizationId && ids.project_id === projectId;
+  return isProject && (target === 'console' ? kind === 'console' && ids.instance_id === instanceId : kind === 'feed');
 }
 
 /** The viewer by the header or the cookie; null without either. */

@@ -69,12 +69,6 @@ export function createConsoleSockets({ services, addresses, log }: ConsoleSocket
     maxBufferedChunks: 1024,
     protocol: BINARY_PROTOCOL,
   });
-  const openings = new WeakMap<IncomingMessage, ConsoleOpening>();
-  server.on('headers', (headers, request) => {
-    const opening = openings.get(request);
-    if (opening) headers.push(`X-Console-Session-Id: ${opening.sessionId}`, `X-Console-Offset: ${opening.position}`);
-  });
-
   return {
     server,
     async prepare(request, query, instanceId, { scope: admitted, ticket }) {
@@ -88,7 +82,6 @@ export function createConsoleSockets({ services, addresses, log }: ConsoleSocket
         const clientAddress = addresses.of(request);
         const opening = await services.consoles.prepare(scope, { instanceId, sessionId, after, clientAddress });
         if (typeof opening === 'string') return new Rejection(codeByReason[opening], opening);
-        openings.set(request, opening);
         return opening;
       } catch (failure) {
         if (!ticket) throw failure;
@@ -116,6 +109,11 @@ export function createConsoleSockets({ services, addresses, log }: ConsoleSocket
       });
     },
   };
+}
+
+/** The headers of an accepted upgrade to a console: name, value, name, value. */
+export function consoleHeaders({ sessionId, position }: ConsoleOpening): string[] {
+  return ['X-Console-Session-Id', sessionId, 'X-Console-Offset', String(position)];
 }
 
 /** The rejection for a failure after the checks of the upgrade. */

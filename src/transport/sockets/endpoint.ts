@@ -25,7 +25,7 @@ import { plainFeeds } from '../rest/plainfeeds.ts';
 import {
   admitUpgrade,
   findTarget,
-  rejectPath,
+  refusePath,
   type SocketAdmission,
   type UpgradeDependencies,
   type UpgradeRequest,
@@ -33,7 +33,7 @@ import {
 } from './admission.ts';
 import { closeCodes, metricCodes, Rejection } from './close.ts';
 import { type ConnectionDependencies, type LogFields, SocketConnection } from './connection.ts';
-import { type ConsoleSockets, createConsoleSockets } from './console.ts';
+import { type ConsoleSockets, consoleHeaders, createConsoleSockets } from './console.ts';
 import { createGraphqlSockets } from './graphql.ts';
 import { OpenConnections } from './openconnections.ts';
 import { servePlain } from './plain.ts';
@@ -121,7 +121,7 @@ export class SocketEndpoint {
     metrics.upgradeRefusals.inc({ code: fault.code });
     const ownLog = log.child(logFields);
     logCause(fault, { log: ownLog });
-    const omitted = userId !== null && fault.code !== 'rate_limited' ? 0 : this.#lineLimit.admit();
+    const omitted = userId !== null && fault.code !== 'rate_limited' ? 0 : this.#lineLimit.spend();
     const fields = { code: fault.code, reason: fault.reason, user_id: userId ?? undefined, omitted: omitted || undefined };
     if (omitted !== null) ownLog.info(fields, 'upgrade refused');
     answerRaw(socket, fault, { requestId: logFields.request_id, headers });
@@ -139,13 +139,14 @@ export class SocketEndpoint {
   /** Accepts an upgrade; null where nothing is left to serve, as its client has gone or was rejected. */
   async #admit(upgrade: UpgradeRequest, socket: Duplex, head: Buffer, logFields: LogFields): Promise<AcceptedUpgrade | null> {
     const { addresses, metrics, socketLimit } = this.#dependencies;
-    const target = findTarget(this.#plainFeeds, upgrade.path) ?? (await rejectPath(this.#dependencies, upgrade));
+    const target = findTarget(this.#plainFeeds, upgrade.path) ?? (await refusePath(this.#dependencies, upgrade));
     if (this.#isDraining) throw Fault.tryLater('the sockets are being drained');
     const prepared = await this.#prepare(upgrade, target);
     if (socket.destroyed) return null;
     const admitted = limitSockets(socketLimit, prepared);
     const server = target.kind === 'console' ? this.#consoles.server : this.#messageServer;
     const headers = ['X-Request-Id', logFields.request_id, ...standardHeaders, ...upgrade.headers];
+    if (!(admitted instanceof Rejection) && admitted.opening) headers.push(...consoleHeaders(admitted.opening));
     const accept = <Established>(establish: (ws: ServerSocket) => Established) =>
       acceptUpgrade({ server, request: upgrade.request, headers, stream: socket, head }, (ws) => {
         socket.off('error', destroyOnError);
@@ -185,7 +186,7 @@ export class SocketEndpoint {
     if (admission instanceof Rejection) return admission;
     const { scope, ticket } = admission;
     if (target.kind !== 'console' || !scope) return { admission, opening: null };
-    const opening = await this.#consoles.prepare(request, query, target.path.instance_id ?? '', { scope, ticket });
+    const opening = await this.#consoles.prepare(request, query, target.ids.instance_id ?? '', { scope, ticket });
     return opening instanceof Rejection ? opening : { admission, opening };
   }
 
@@ -194,9 +195,9 @@ export class SocketEndpoint {
     else await this.#consoles.serve(connection, opening);
   }
 
-  async #serveMessages(connection: SocketConnection, { feed, path }: UpgradeTarget, query: URLSearchParams): Promise<void> {
+  async #serveMessages(connection: SocketConnection, { feed, ids }: UpgradeTarget, query: URLSearchParams): Promise<void> {
     if (isGraphql(connection)) this.#serveGraphql(connection);
-    else if (feed) await servePlain(connection, feed, path, query);
+    else if (feed) await servePlain(connection, feed, ids, query);
     else rejectProtocol(connection);
   }
 }

@@ -335,7 +335,7 @@ class GraphqlSocket implements Protocol, GraphqlWs {
     subscription.delivery = delivery;
     operation.subscription = subscription;
     if (operation.isAbandoned) delivery.stop();
-    else delivery.onReadable();
+    else delivery.start();
     return subscription;
   }
 

@@ -13,11 +13,11 @@ const envelope: Envelope = { head: () => '', tail: '' };
 export async function servePlain(
   connection: SocketConnection,
   feed: BoundPlainFeed,
-  path: Readonly<Record<string, string>>,
+  ids: Readonly<Record<string, string>>,
   query: URLSearchParams,
 ): Promise<void> {
   try {
-    const { source, renderer } = await feed.open(path, query, connection.openContext());
+    const { source, renderer } = await feed.open(ids, query, connection.openContext());
     const onEnd = (failure: unknown) => {
       if (failure) closeWith(connection, toFault(failure));
       else connection.close(closeCodes.restart, 'restart');
@@ -25,7 +25,7 @@ export async function servePlain(
     const delivery = new Delivery(connection, source, renderer, { envelope, onEnd });
     if (!connection.isOpen) return delivery.stop();
     connection.setProtocol({ receive() {}, stop: () => delivery.stop() });
-    delivery.onReadable();
+    delivery.start();
   } catch (failure) {
     closeWith(connection, toFault(failure));
   }

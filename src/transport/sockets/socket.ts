@@ -75,8 +75,8 @@ export class ServerSocket extends WebSocket {
   }
 
   /**
-   * Counts a message, a ping or a pong, also on a socket that is closing. Nothing else limits the number of a console's, or of what is
-   * ignored.
+   * Counts a message, a ping or a pong, also on a socket that is closing. For a console, and for a socket whose messages are ignored,
+   * no other limit counts them.
    */
   countMessage(bytes: number): void {
     if (this.#isFlooded) return;
