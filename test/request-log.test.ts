@@ -310,3 +310,21 @@ it('requests that no budget limits have 1,000 lines at once, and the next line s
   expect(await logged('/v1/organizations', { as: null })).toMatchObject({ omitted: 10 });
   vi.useRealTimers();
 });
+
+it('refused upgrades have as few, also those that are refused by a close code', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  vi.advanceTimersByTime(2 * 86_400_000);
+  const from = app.logLines.length;
+  const sendMany = (count: number) => Promise.all(Array.from({ length: count }, () => openSocket(app, '/graphql?ticket=unknown').closed));
+  for (let times = 0; times < 10; times += 1) await sendMany(101);
+  const refused = () =>
+    app.logLines
+      .slice(from)
+      .map((line) => JSON.parse(line) as Line)
+      .filter(({ msg }) => msg === 'socket refused');
+  expect(refused()).toHaveLength(1_000);
+  vi.advanceTimersByTime(50);
+  await sendMany(1);
+  expect(refused().at(-1)).toMatchObject({ omitted: 10 });
+  vi.useRealTimers();
+});

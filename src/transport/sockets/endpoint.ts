@@ -13,7 +13,6 @@ import type { TrustedDocuments } from '../../pipeline/trusted.ts';
 import { logCause, toFault } from '../../platform/errors.ts';
 import { LineLimit } from '../../platform/linelimit.ts';
 import type { Logger } from '../../platform/logger.ts';
-import type { Metrics } from '../../platform/metrics.ts';
 import { type ConcurrencyLimit, tooManySockets } from '../http/concurrencylimit.ts';
 import { readRequestId } from '../http/exchange.ts';
 import { standardHeaders } from '../http/headers.ts';
@@ -121,10 +120,25 @@ export class SocketEndpoint {
     metrics.upgradeRefusals.inc({ code: fault.code });
     const ownLog = log.child(logFields);
     logCause(fault, { log: ownLog });
-    const omitted = userId !== null && fault.code !== 'rate_limited' ? 0 : this.#lineLimit.spend();
+    const omitted = this.#countOmitted(userId, fault.code);
     const fields = { code: fault.code, reason: fault.reason, user_id: userId ?? undefined, omitted: omitted || undefined };
     if (omitted !== null) ownLog.info(fields, 'upgrade refused');
     answerRaw(socket, fault, { requestId: logFields.request_id, headers });
+  }
+
+  /** Closes a socket with the reason of its rejection, for a browser, which cannot read the response to an upgrade. */
+  #closeRejected(ws: ServerSocket, { code, reason }: Rejection, userId: string | null, log: Logger): void {
+    ws.listen(null);
+    this.#dependencies.metrics.upgradeRefusals.inc({ code: reason });
+    const omitted = this.#countOmitted(userId, reason);
+    const fields = { user_id: userId ?? undefined, code, reason, omitted: omitted || undefined };
+    if (omitted !== null) log.info(fields, 'socket refused');
+    ws.close(code, reason);
+  }
+
+  /** How many lines about refusals were left out since the last one; null if that of this refusal is to be left out, too. */
+  #countOmitted(userId: string | null, reason: string): number | null {
+    return userId !== null && reason !== 'rate_limited' ? 0 : this.#lineLimit.spend();
   }
 
   /** Closes every socket with a code that makes its client reconnect, spread over the window. Resolves when all are closed. */
@@ -138,7 +152,7 @@ export class SocketEndpoint {
 
   /** Accepts an upgrade; null where nothing is left to serve, as its client has gone or was rejected. */
   async #admit(upgrade: UpgradeRequest, socket: Duplex, head: Buffer, logFields: LogFields): Promise<AcceptedUpgrade | null> {
-    const { addresses, metrics, socketLimit } = this.#dependencies;
+    const { addresses, socketLimit } = this.#dependencies;
     const target = findTarget(this.#plainFeeds, upgrade.path) ?? (await refusePath(this.#dependencies, upgrade));
     if (this.#isDraining) throw Fault.tryLater('the sockets are being drained');
     const prepared = await this.#prepare(upgrade, target);
@@ -154,7 +168,7 @@ export class SocketEndpoint {
       });
     const log = this.#dependencies.log.child(logFields);
     if (admitted instanceof Rejection) {
-      await accept((ws) => closeRejected(metrics, ws, admitted, log.child({ user_id: upgrade.userId ?? undefined })));
+      await accept((ws) => this.#closeRejected(ws, admitted, upgrade.userId, log));
       return null;
     }
     const { admission, opening } = admitted;
@@ -219,14 +233,6 @@ function limitSockets(socketLimit: ConcurrencyLimit, prepared: PreparedUpgrade |
   if (!viewer || !socketLimit.isFull(viewer.userId)) return prepared;
   if (ticket) return new Rejection(closeCodes.tryAgainLater, 'too_many_sockets');
   throw tooManySockets(socketLimit);
-}
-
-/** Closes a socket with the reason of its rejection, for a browser, which cannot read the response to an upgrade. */
-function closeRejected(metrics: Metrics, ws: ServerSocket, { code, reason }: Rejection, log: Logger): void {
-  ws.listen(null);
-  metrics.upgradeRefusals.inc({ code: reason });
-  log.info({ code, reason }, 'socket refused');
-  ws.close(code, reason);
 }
 
 /** Closes a connection after a delay; resolves when it is closed. */
