@@ -170,8 +170,11 @@ it('names the identity provider, to which the page may connect', async () => {
     OIDC_CLIENT_ID: 'desk',
   };
   const other = await startApp(provider);
+  other.app.offerDemo({ people: Object.values(users), projectId: project.id });
   try {
     const { json } = await other.ask('GET', '/desk/settings', { as: null });
+    // It alone signs tokens, also of the demo's people.
+    expect(json.demo).toBeNull();
     expect(json.identity_provider).toEqual({ issuer: 'https://login.example/', client_id: 'desk', audience: 'portico' });
     const { headers } = await other.ask('GET', '/', { as: null, headers: html });
     expect(headers['content-security-policy']).toContain("connect-src 'self' https://login.example https://keys.login.example");

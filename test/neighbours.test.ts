@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Fault } from '../src/kernel/fault.ts';
+import { Pauses } from '../src/kernel/pauses.ts';
 import { KeyedSemaphore } from '../src/kernel/semaphore.ts';
 import { turns } from '../src/kernel/turns.ts';
 import { EventRenderer } from '../src/transport/delivery/renderer.ts';
@@ -225,6 +226,23 @@ it('costly operations of one user leave half of the time to others', async () =>
   const ask = () => portico.graphql(`query ($ids: [ID!]!) { ${fields.join(' ')} }`, { ids });
   for (const { json: answer } of await Promise.all([ask(), ask(), ask()])) expect(answer.errors).toBeUndefined();
   expect(performance.now() - startedAt).toBeGreaterThanOrEqual(2 * busyMs - 10);
+});
+
+it('a credential that was revoked while a costly operation paused for the one before it is refused', async () => {
+  const create = 'mutation { createApiKey(input: { name: "pauses" }) { key apiKey { id } } }';
+  const { key, apiKey } = (await portico.graphql(create)).json.data.createApiKey;
+  const utilization = vi.spyOn(performance, 'eventLoopUtilization').mockReturnValue({ active: 1_500, idle: 0, utilization: 1 });
+  closers.push(() => utilization.mockRestore());
+  const ids = Array.from({ length: 100 }, () => portico.demo.project_id);
+  const fields = Array.from({ length: 20 }, (_, index) => `a${index}: nodes(ids: $ids) { id }`);
+  const ask = () => portico.graphql(`query ($ids: [ID!]!) { ${fields.join(' ')} }`, { ids }, { as: { bearer: key } });
+  expect((await ask()).status).toBe(200);
+  const find = vi.spyOn(Pauses.prototype, 'find');
+  closers.push(() => find.mockRestore());
+  const paused = ask();
+  await until(() => find.mock.calls.length > 0);
+  await portico.app.database.apiKey.update({ where: { id: apiKey.id }, data: { revoked: new Date() } });
+  expect((await paused).status).toBe(401);
 });
 
 it('a costly operation on a socket that cannot begin is refused alone: the others of the socket go on', async () => {

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { Session } from '../src/access/viewer.ts';
 import { listAllMembers, listAllOrganizations, listAllProjects, listUserKeys, listUsers } from '../src/accounts/inventory.ts';
 import {
   addApiKey,
@@ -11,10 +12,11 @@ import {
   revokeUserKey,
   setDisabled,
 } from '../src/accounts/provision.ts';
+import { revokeApiKey } from '../src/accounts/service.ts';
 import { removeEndpoint } from '../src/consoles/provision.ts';
 import type { Database } from '../src/platform/database.ts';
 import { type Listing, MAX_LISTED } from '../src/platform/operatoroutput.ts';
-import { startApp, type TestApp } from './support/app.ts';
+import { isPostgres, startApp, type TestApp } from './support/app.ts';
 
 // What the operator's commands do. Their form: test/slow/commands.test.ts.
 let app: TestApp;
@@ -154,6 +156,27 @@ describe('a key', () => {
     await expect(revokeUserKey(database, app.demo.project_id)).rejects.toThrow('There is no such key.');
     await expect(listUserKeys(database, 'nobody@new.example', {})).rejects.toThrow(noUser);
   });
+});
+
+it.runIf(isPostgres)('the moments of revoked keys and disabled users are those of PostgreSQL’s clock', async () => {
+  const email = await makeUser();
+  const session = { userId: (await database.user.findUniqueOrThrow({ where: { email } })).id } as Session;
+  await addApiKey(database, { email, name: 'by the operator' });
+  await addApiKey(database, { email, name: 'by the user' });
+  const keys = await database.apiKey.findMany({ where: { user: { email } }, orderBy: { name: 'asc' } });
+  const [first = '', second = ''] = keys.map(({ id }) => id);
+  const from = new Date();
+  vi.useFakeTimers({ toFake: ['Date'], now: 0 });
+  try {
+    await revokeUserKey(database, first);
+    await revokeApiKey(database, session, second);
+    await setDisabled(database, email, true);
+  } finally {
+    vi.useRealTimers();
+  }
+  const { disabledAt, apiKeys } = await database.user.findUniqueOrThrow({ where: { email }, include: { apiKeys: true } });
+  for (const moment of [disabledAt, ...apiKeys.map(({ revoked }) => revoked)])
+    expect(moment?.getTime()).toBeGreaterThan(from.getTime() - 60_000);
 });
 
 describe('a member', () => {

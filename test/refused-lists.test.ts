@@ -47,7 +47,8 @@ function blocksOfLast(): Promise<number> {
 }
 
 async function refuse(query: string): Promise<number> {
-  const { json } = await app.graphql(query);
+  const { json } = await app.graphql(query, {}, { headers: { 'x-graphql-cost': '1' } });
+  expect(json.extensions.cost.requested, query).toBeGreaterThan(0);
   expect(json.errors, query).toMatchObject([
     { extensions: { code: 'invalid_request' }, message: expect.stringContaining('1000000 bytes') },
   ]);

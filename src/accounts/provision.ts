@@ -36,11 +36,10 @@ export async function addUser(database: Database, { email, name, id }: { email: 
  */
 export async function setDisabled(database: Database, email: string, isDisabled: boolean): Promise<string> {
   const { id } = await findUser(database, email);
-  const { count } = await database.user.updateMany({
-    where: { id, disabledAt: isDisabled ? null : { not: null } },
-    data: { disabledAt: isDisabled ? new Date() : null },
-  });
-  return `${email} ${count > 0 ? 'is' : 'was already'} ${isDisabled ? 'disabled' : 'active'}.`;
+  const changed = await database.query<{ id: string }>`
+    UPDATE users SET disabled_at = CASE WHEN ${isDisabled}::boolean THEN now() END
+    WHERE id = ${id}::uuid AND (disabled_at IS NULL) = ${isDisabled}::boolean RETURNING id`;
+  return `${email} ${changed.length > 0 ? 'is' : 'was already'} ${isDisabled ? 'disabled' : 'active'}.`;
 }
 
 /** Makes an API key of an active user and returns it; it is stored only as a hash. Throws an OperatorError for an invalid name. */
@@ -54,10 +53,11 @@ export async function addApiKey(database: Database, { email, name }: { email: st
 /** Revokes an API key, from the next request on; returns what was done. Throws an OperatorError for an unknown key. */
 export async function revokeUserKey(database: Database, key: string): Promise<string> {
   const id = readId(key);
-  const { count } = await database.apiKey.updateMany({ where: { id, revoked: null }, data: { revoked: new Date() } });
+  const revoked = await database.query<{ id: string }>`
+    UPDATE api_keys SET revoked = now() WHERE id = ${id}::uuid AND revoked IS NULL RETURNING id`;
   const found = await database.apiKey.findUnique({ where: { id }, select: { name: true, hint: true, user: { select: { email: true } } } });
   if (!found) throw new OperatorError('There is no such key.');
-  return printable(`${found.hint} of ${found.user.email} ${count > 0 ? 'is' : 'was already'} revoked: ${found.name}`);
+  return printable(`${found.hint} of ${found.user.email} ${revoked.length > 0 ? 'is' : 'was already'} revoked: ${found.name}`);
 }
 
 /** Adds an organization with its first owner, an active user. Throws an OperatorError for an invalid value. */

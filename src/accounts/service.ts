@@ -136,10 +136,10 @@ export async function createApiKey(
 export async function revokeApiKey(database: Database, session: Session, id: string) {
   const keyId = parseUuid(id);
   if (!keyId) throw Fault.notFound();
-  const [apiKey] = await database.apiKey.updateManyAndReturn({
-    where: { id: keyId, userId: session.userId, revoked: null },
-    data: { revoked: new Date() },
-  });
+  // By PostgreSQL's clock, which decides when the key is deleted.
+  const [apiKey] = await database.query<ApiKey>`
+    UPDATE api_keys SET revoked = now() WHERE id = ${keyId}::uuid AND user_id = ${session.userId}::uuid AND revoked IS NULL
+    RETURNING id, user_id AS "userId", name, hint, secret_hash AS "secretHash", created, last_used AS "lastUsed", expires, revoked`;
   const revoked = apiKey ?? (await database.apiKey.findFirst({ where: { id: keyId, userId: session.userId } }));
   if (!revoked) throw Fault.notFound();
   return { apiKey: revoked };

@@ -37,15 +37,13 @@ const pauses = new Pauses();
 
 async function executeWithPermit(args: OperationArgs): Promise<ExecutionResult> {
   const context = args.contextValue;
-  const owner = context.exchange?.turnOwner ?? context.viewer?.userId ?? '';
+  const owner = context.exchange?.turnOwner ?? context.viewer?.userId ?? 'anonymous';
   const permit = context.services.costlySemaphore.acquire(owner, () => 0);
   try {
-    if (permit.acquired) {
-      await recordDuration(permit.acquired, context.recordWait);
-      await context.admitAgain().catch((failure) => throwAsTransport(failure, context));
-    }
+    if (permit.acquired) await recordDuration(permit.acquired, context.recordWait);
     const pause = pauses.find(owner);
     if (pause) await recordDuration(pause, context.recordWait);
+    if (permit.acquired || pause) await context.admitAgain().catch((failure) => throwAsTransport(failure, context));
     const before = performance.eventLoopUtilization();
     try {
       return await execute(args);

@@ -1,6 +1,6 @@
 import { isAsyncIterable, type Plugin } from 'graphql-yoga';
 import { toFault } from '../platform/errors.ts';
-import { wrapFault } from './mask.ts';
+import { replaceByFault } from './mask.ts';
 import type { OperationContext } from './operation.ts';
 
 /** Runs the `onResult` callbacks before a result is sent, such as the one that stores the response of an idempotency key. */
@@ -11,7 +11,7 @@ export function finishResponses(): Plugin<OperationContext> {
         if (isAsyncIterable(result)) return undefined;
         const finished = args.contextValue.finishResult(result);
         // Whether the response was stored is unknown: the client has to send the request again.
-        return finished?.catch((failure) => setResult({ errors: [wrapFault(toFault(failure))] }));
+        return finished?.catch((failure) => setResult(replaceByFault(result, toFault(failure))));
       },
     }),
   };

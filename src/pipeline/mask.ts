@@ -90,6 +90,11 @@ function rejectionStatus(code: unknown): GraphQLError['extensions']['http'] {
   return { status: statusByCode[code === 'internal_error' ? code : 'invalid_request'], spec: true };
 }
 
+/** What is sent in place of a result, whose extensions it keeps. */
+export function replaceByFault({ extensions }: ExecutionResult, fault: Fault): ExecutionResult {
+  return { errors: [wrapFault(fault)], ...(extensions && { extensions }) };
+}
+
 /** The result of an operation that could not begin. */
 export function failedResult(failure: unknown): ExecutionResult {
   return { errors: [failure instanceof GraphQLError ? failure : new GraphQLError('', { originalError: failure as Error })] };

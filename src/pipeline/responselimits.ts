@@ -5,7 +5,7 @@ import { findResponseOverflow, responseTooLarge } from '../graph/responsebudget.
 import { Fault } from '../kernel/fault.ts';
 import { exceedsBytes } from '../kernel/size.ts';
 import { toFault } from '../platform/errors.ts';
-import { wrapFault } from './mask.ts';
+import { replaceByFault, wrapFault } from './mask.ts';
 import type { OperationContext } from './operation.ts';
 
 /** The largest event that is delivered: a client can select the same field under many aliases. */
@@ -22,7 +22,7 @@ export function limitResponses(): Plugin<OperationContext> {
           setImmediate(() => context.findResponseBudget()?.close());
           if (isAsyncIterable(result)) return;
           const exceeded = findResponseOverflow(result, context);
-          if (exceeded) setResult({ errors: [wrapFault(responseTooLarge(exceeded, context.advice))] });
+          if (exceeded) setResult(replaceByFault(result, responseTooLarge(exceeded, context.advice)));
         };
         // Measuring a large result takes a while, as its execution did: other work runs first.
         return context.findResponseBudget()?.isLarge ? nextImmediate().then(check) : check();

@@ -126,12 +126,15 @@ function readSettings(dependencies: DeskDependencies, request: IncomingMessage) 
 
 const forwardingHeaders = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip'];
 
-/** The offer for this machine alone: null for other machines, clients of a proxy on this machine, and pages of other hosts. */
-function findOffer({ demoOffer }: DeskDependencies, request: IncomingMessage): DemoOffer | null {
+/**
+ * The offer for this machine alone: null for other machines, clients of a proxy on this machine, and pages of other hosts, and where an
+ * identity provider signs the tokens.
+ */
+function findOffer({ demoOffer, tokens }: DeskDependencies, request: IncomingMessage): DemoOffer | null {
   const { headers, socket } = request;
   const isLocal = isLoopback(socket.remoteAddress ?? '') && !forwardingHeaders.some((name) => name in headers);
   const host = `http://${headers.host ?? ''}`;
-  if (!isLocal || !URL.canParse(host)) return null;
+  if (!tokens.local || !isLocal || !URL.canParse(host)) return null;
   const { hostname, origin } = new URL(host);
   const isOwnPage = headers.origin === undefined || headers.origin === origin;
   return isOwnPage && isLoopbackName(hostname) ? demoOffer() : null;
