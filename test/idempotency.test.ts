@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { getNamedType, isInputObjectType } from 'graphql';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { makeUuid } from '../src/kernel/uuid.ts';
 import { schema } from '../src/schema.ts';
 import { startApp, type TestApp, type TestResponse } from './support/app.ts';
 import { pickCases } from './support/cases.ts';
@@ -49,7 +48,7 @@ async function valuesFor(operation: Operation, who: Who = 'owner'): Promise<Valu
     console_session_id: await insert(
       `INSERT INTO console_sessions (id, project_id, instance_id, instance_name, user_id, user_email, kind, owner)
        VALUES ($1::uuid, $2::uuid, $3::uuid, 'web', $4::uuid, $5, 'serial', uuid_v7())`,
-      makeUuid(),
+      randomUUID(),
       demo.project_id,
       demo.instances.eligible,
       user.id,

@@ -6,7 +6,7 @@ import type { ConsoleEnd } from '../generated/prisma/enums.ts';
 import type { Attachment, ConsoleClient, ConsoleOpening, ConsoleRejection } from '../graph/console.ts';
 import { Fault } from '../kernel/fault.ts';
 import { getOrInsert } from '../kernel/map.ts';
-import { makeUuid, parseUuid } from '../kernel/uuid.ts';
+import { parseUuid } from '../kernel/uuid.ts';
 import type { Database } from '../platform/database.ts';
 import { toFault } from '../platform/errors.ts';
 import type { Logger } from '../platform/logger.ts';
@@ -92,16 +92,15 @@ export class Consoles {
     if (!instance) throw Fault.notFound();
     requireRole(scope, 'member');
     if (inactiveStatuses.has(instance.status)) return 'instance_not_running';
-    const { endpoint } = instance;
+    const { endpoint, newSessionId: sessionId } = instance;
     if (!endpoint) return 'console_unreachable';
     if (request.sessionId !== null) return this.#resume(scope, { ...request, instanceId, sessionId: request.sessionId }, endpoint);
-    const sessionId = makeUuid();
     const attach = (client: ConsoleClient) => {
       const start = this.#start(scope, { ...request, instanceId, sessionId, instanceName: instance.name }, endpoint, client);
       this.#starts.add(start);
       return start.finally(() => this.#starts.delete(start));
     };
-    return { sessionId, position: 0, attach };
+    return { sessionId, position: 0, attach, cancel() {} };
   }
 
   async #start(
@@ -139,7 +138,7 @@ export class Consoles {
     const { start, end } = session.scrollback;
     const position = session.isSerial ? (after ?? start) : end;
     if (position < start || position > end) return 'after_not_kept';
-    session.pauseUntilAttached();
+    const endPause = session.pauseUntilAttached();
     return {
       sessionId,
       position,
@@ -153,9 +152,10 @@ export class Consoles {
           // The pause has a limit: by now the scrollback may have dropped output that a slow client needs.
           return position < session.scrollback.start ? 'after_not_kept' : this.#attach(scope, session, client, position);
         } finally {
-          session.endPause();
+          endPause();
         }
       },
+      cancel: endPause,
     };
   }
 

@@ -55,7 +55,8 @@ export class LiveSession {
   #isClientPaused = false;
   /** Set while a line without a client is paused between two reads. */
   #readTimer: NodeJS.Timeout | null = null;
-  #pauseTimer: NodeJS.Timeout | null = null;
+  /** The timers of the pauses for clients that are about to be attached. */
+  readonly #pauses = new Set<NodeJS.Timeout>();
   #hasTraffic = true;
   #lastTrafficAt = 0;
 
@@ -93,19 +94,25 @@ export class LiveSession {
     return now - this.#lastTrafficAt;
   }
 
-  /** Pauses the output, so that the scrollback does not change until a client is attached. */
-  pauseUntilAttached(): void {
-    if (this.#pauseTimer) clearTimeout(this.#pauseTimer);
-    this.#pauseTimer = setTimeout(() => this.endPause(), MAX_PAUSE_MS);
-    this.#pauseTimer.unref();
+  /**
+   * Pauses the output, so that the scrollback does not change until a client is attached. Returns a function that ends this pause: the
+   * client has been attached, or will not be.
+   */
+  pauseUntilAttached(): () => void {
+    const end = () => {
+      clearTimeout(timer);
+      this.#pauses.delete(timer);
+      if (!this.#isLinePaused) this.#resumeLine();
+    };
+    const timer = setTimeout(end, MAX_PAUSE_MS).unref();
+    this.#pauses.add(timer);
     this.#line?.pause();
+    return end;
   }
 
-  /** Resumes the output: a client has been attached, or will not be. */
-  endPause(): void {
-    if (this.#pauseTimer) clearTimeout(this.#pauseTimer);
-    this.#pauseTimer = null;
-    if (!this.#isLinePaused) this.#resumeLine();
+  #endPauses(): void {
+    for (const timer of this.#pauses) clearTimeout(timer);
+    this.#pauses.clear();
   }
 
   /** Sends the client the stored output from a position on, then live output; closes the client that was attached before. */
@@ -169,7 +176,7 @@ export class LiveSession {
   stop(closing: Closing): void {
     const client = this.#client;
     this.#client = null;
-    if (this.#pauseTimer) clearTimeout(this.#pauseTimer);
+    this.#endPauses();
     this.#destroyLine();
     client?.close(closing);
   }
@@ -178,8 +185,8 @@ export class LiveSession {
   async hangUp(closing: Closing): Promise<void> {
     const client = this.#client;
     this.#client = null;
-    this.#isLinePaused = false;
-    this.endPause();
+    this.#endPauses();
+    this.#resumeLine();
     client?.close(closing);
     this.#writeInput();
     const line = this.#line;
@@ -236,7 +243,7 @@ export class LiveSession {
       this.#onSent();
     });
     this.#isLinePaused = client.bufferedAmount > 0;
-    if (this.#isLinePaused || this.#pauseTimer) return false;
+    if (this.#isLinePaused || this.#pauses.size > 0) return false;
     // A read that fills its buffer may be one of many, and others have their turn in between.
     if (length < buffer.length) return true;
     setImmediate(this.#continue);
@@ -255,7 +262,7 @@ export class LiveSession {
     if (this.#readTimer) clearTimeout(this.#readTimer);
     this.#readTimer = null;
     this.#isLinePaused = false;
-    if (!this.#pauseTimer) this.#line?.resume();
+    if (this.#pauses.size === 0) this.#line?.resume();
   }
 
   #destroyLine(): void {

@@ -17,6 +17,8 @@ interface ConsoleInstance {
   readonly status: InstanceStatus;
   /** Null for an instance without a console. */
   readonly endpoint: Endpoint | null;
+  /** For a session that is opened now: by PostgreSQL's clock, so that sessions of all processes sort by their beginning. */
+  readonly newSessionId: string;
 }
 
 /** The columns of an endpoint, all null for an instance without one. */
@@ -28,11 +30,12 @@ function endpointOf({ kind, host, port, socketPath }: EndpointRow): Endpoint | n
 
 /** Finds an instance and its endpoint; null where the project has no such instance, or it is deleted. */
 export async function findInstance(database: Database, projectId: string, instanceId: string): Promise<ConsoleInstance | null> {
-  const [row] = await database.query<EndpointRow & { name: string; status: InstanceStatus }>`
-    SELECT instance.name, instance.status, endpoint.kind, endpoint.host, endpoint.port, endpoint.socket_path AS "socketPath"
+  const [row] = await database.query<EndpointRow & { name: string; status: InstanceStatus; newSessionId: string | null }>`
+    SELECT instance.name, instance.status, endpoint.kind, endpoint.host, endpoint.port,
+      endpoint.socket_path AS "socketPath", uuid_v7() AS "newSessionId"
     FROM instances AS instance LEFT JOIN console_endpoints AS endpoint ON endpoint.instance_id = instance.id
     WHERE instance.id = ${instanceId}::uuid AND instance.project_id = ${projectId}::uuid AND instance.status <> 'deleted'`;
-  return row ? { name: row.name, status: row.status, endpoint: endpointOf(row) } : null;
+  return row ? { name: row.name, status: row.status, endpoint: endpointOf(row), newSessionId: String(row.newSessionId) } : null;
 }
 
 interface NewSession {

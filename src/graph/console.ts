@@ -18,6 +18,8 @@ export interface ConsoleOpening {
   /** The position of the first byte that will be sent. */
   readonly position: number;
   attach(client: ConsoleClient): Promise<Attachment | ConsoleRejection>;
+  /** To be called where no client will be attached; after an attempt to attach one it does nothing. */
+  cancel(): void;
 }
 
 /** The attachment of a client to a session, which takes the client's input. */

@@ -129,9 +129,9 @@ it('reads nothing from the next client either, while the console has not taken w
   session.detach(client);
   for (let clients = 0; clients < 3; clients += 1) {
     let isResumed = false;
-    session.pauseUntilAttached();
+    const endPause = session.pauseUntilAttached();
     session.attach({ bufferedAmount: 0, send: () => {}, pause: () => {}, resume: () => (isResumed = true), close: () => {} }, 0);
-    session.endPause();
+    endPause();
     await sleep(50);
     expect(isResumed).toBe(false);
     if (clients < 2) continue;
@@ -146,8 +146,8 @@ it('sends a client that does not read nothing more, although another one is abou
   flood(await guest.called());
   await expect.poll(() => waiting.length).toBe(1);
   for (let attempts = 0; attempts < 5; attempts += 1) {
-    session.pauseUntilAttached();
-    session.endPause();
+    const endPause = session.pauseUntilAttached();
+    endPause();
     await sleep(20);
   }
   expect(waiting).toHaveLength(1);
@@ -187,11 +187,12 @@ it('reads ten times a second from a console without a client', async () => {
   expect(session.bytesOut - before).toBeLessThanOrEqual(reads * READ_BYTES);
   // A client that comes back is sent what was kept, and what is printed from now on, as fast as it reads.
   const sent: number[] = [];
+  const endPause = session.pauseUntilAttached();
   session.attach(
     { ...client, bufferedAmount: 0, send: (bytes, onSent) => process.nextTick(onSent, sent.push(bytes.length)) },
     session.scrollback.start,
   );
-  session.endPause();
+  endPause();
   await expect.poll(() => sent.length).toBeGreaterThan(100);
 });
 

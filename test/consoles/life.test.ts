@@ -265,6 +265,35 @@ describe('a console', () => {
     await expect.poll(() => [guest.lines.size, app.app.count().sockets, app.app.count().leases]).toEqual([0, 0, 0]);
   });
 
+  it('prints to whoever is attached while somebody else is refused', async () => {
+    const attached = await openConsole(app, instance);
+    await attached.opened;
+    await guest.called();
+    const refused = await openConsole(app, instance, { sessionId: attached.sessionId(), protocols: ['graphql-transport-ws'] });
+    expect((await refused.closed).code).toBe(4406);
+    const began = performance.now();
+    guest.say('at once');
+    await attached.until('at once');
+    // The output waits for five seconds at most for somebody who is about to be attached.
+    expect(performance.now() - began).toBeLessThan(4_000);
+    attached.socket.terminate();
+  });
+
+  it.runIf(isPostgres)('is the newest of its list, whichever process it was opened in: their clocks differ', async () => {
+    const { now } = Date;
+    const ahead = vi.spyOn(Date, 'now').mockImplementation(() => now() + 5_000);
+    const first = await openConsole(app, instance);
+    await first.opened;
+    ahead.mockRestore();
+    const second = await openConsole(app, instance);
+    await second.opened;
+    expect(await first.closed).toEqual({ code: 4409, reason: 'taken_over' });
+    const query = 'query ($id: ID!) { node(id: $id) { ... on Instance { consoleSessions(first: 2) { nodes { id } } } } }';
+    const { json } = await app.graphql(query, { id: instance }, { as: 'member' });
+    expect(json.data.node.consoleSessions.nodes).toEqual([{ id: second.sessionId() }, { id: first.sessionId() }]);
+    second.socket.terminate();
+  });
+
   it('listens on a Unix socket as well', async () => {
     const socketPath = `${app.config.dataDir}/guest.sock`;
     const own = await openGuest((line) => line.write('by a socket'), { path: socketPath });

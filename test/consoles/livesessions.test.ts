@@ -13,7 +13,6 @@ import { openProject, type ProjectScope, rebindScope } from '../../src/access/sc
 import { Consoles } from '../../src/consoles/consoles.ts';
 import { LiveSessions } from '../../src/consoles/livesessions.ts';
 import { endSilentSessions, readClock, recordAttachment } from '../../src/consoles/store.ts';
-import { makeUuid } from '../../src/kernel/uuid.ts';
 import type { Database } from '../../src/platform/database.ts';
 import { createLogger } from '../../src/platform/logger.ts';
 import { packageRoot } from '../../src/platform/packageroot.ts';
@@ -132,8 +131,8 @@ describe('a session', () => {
     // A screen can have any number of sessions; one of a project that the instance has left is about to end.
     const row = { instanceName: 'web-02', userId: demo.users.admin.id, userEmail: '', owner: randomUUID() };
     const created = [
-      { ...row, id: makeUuid(), projectId: demo.project_id, instanceId: other, kind: 'vnc' as const },
-      { ...row, id: makeUuid(), projectId: demo.empty_project_id, instanceId: other, kind: 'serial' as const },
+      { ...row, id: randomUUID(), projectId: demo.project_id, instanceId: other, kind: 'vnc' as const },
+      { ...row, id: randomUUID(), projectId: demo.empty_project_id, instanceId: other, kind: 'serial' as const },
     ];
     await app.app.database.consoleSession.createMany({ data: created });
     expect(await listOccupied('member')).toEqual([]);
@@ -248,7 +247,7 @@ it.each(['by themselves', 'by what the poll finds'])('sessions that end at the s
   const { id: userId, email } = app.demo.users.member;
   const projectId = app.demo.project_id;
   const facts = { projectId, instanceId: other, userId, endpoint: { kind: 'vnc', host: '127.0.0.1', port: 1, socketPath: null } } as const;
-  const ids = Array.from({ length: 40 }, makeUuid);
+  const ids = Array.from({ length: 40 }, () => randomUUID());
   await database.query`
     INSERT INTO console_sessions (id, project_id, instance_id, instance_name, user_id, user_email, kind, owner, runner)
     SELECT id, ${projectId}::uuid, ${other}::uuid, 'crowded', ${userId}::uuid, ${email}, 'vnc', ${sessions.processId}::uuid,
@@ -518,6 +517,9 @@ describe('attached to again', () => {
   });
 });
 
+/** An id that sorts before those of sessions that are opened. */
+const makeOldId = () => randomUUID().replace(/^.{8}/, '00000000');
+
 it('whose process has fallen silent for a minute is over: lost, or detached where nobody was attached', async () => {
   const { database } = app.app;
   const row = (id: string, detachedAt: Date | null) => ({
@@ -525,7 +527,7 @@ it('whose process has fallen silent for a minute is over: lost, or detached wher
     ...{ userId: app.demo.users.member.id, userEmail: app.demo.users.member.email, kind: 'serial' as const, owner: randomUUID() },
     ...{ seen: new Date(Date.now() - 61_000), detachedAt },
   });
-  const [attached, detached, fresh] = [makeUuid(), makeUuid(), makeUuid()];
+  const [attached, detached, fresh] = [makeOldId(), makeOldId(), makeOldId()];
   await database.consoleSession.createMany({
     data: [row(attached, null), row(detached, new Date()), { ...row(fresh, null), seen: new Date() }],
   });
@@ -542,7 +544,7 @@ it('whose process has fallen silent for a minute is over: lost, or detached wher
 it('that was alive when the sweep began is not ended by a database that was suspended before it executed the statement', async () => {
   const { database } = app.app;
   const secondsAgo = (seconds: number) => new Date(Date.now() - seconds * 1_000);
-  const [id, handed] = [makeUuid(), makeUuid()];
+  const [id, handed] = [makeOldId(), makeOldId()];
   const facts = {
     ...{ projectId: app.demo.project_id, instanceId: instance, instanceName: 'web-01', kind: 'serial' as const, owner: randomUUID() },
     ...{ userId: app.demo.users.member.id, userEmail: app.demo.users.member.email, seen: secondsAgo(300) },

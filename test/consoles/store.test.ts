@@ -13,7 +13,6 @@ import {
   saveSessions,
   takeSession,
 } from '../../src/consoles/store.ts';
-import { makeUuid } from '../../src/kernel/uuid.ts';
 import type { Database } from '../../src/platform/database.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 
@@ -34,13 +33,13 @@ const ended = new Date('2026-01-02T03:04:05.000Z');
 const over = { ended, endReason: 'idle' } as const;
 let id: string;
 beforeEach(() => {
-  id = makeUuid();
+  id = randomUUID();
 });
 
 /** A session that runs in the process `processId`, with what a test says of it. */
 async function add(rest: object = {}): Promise<string> {
   const row = {
-    id: makeUuid(),
+    id: randomUUID(),
     ...facts,
     instanceName: 'web',
     userEmail: '',
@@ -100,7 +99,7 @@ describe('a new session', () => {
     await add({ ...rest, seen: new Date(Date.now() - 25_000) });
     expect(await start(1)).toEqual([]);
     expect(await read()).toMatchObject({ owner: processId, runner: processId, clientAddresses: ['192.0.2.1'], ended: null });
-    id = makeUuid();
+    id = randomUUID();
     expect(await start(1, { kind: 'vnc' })).toBeNull();
     expect(await database.consoleSession.findUnique({ where: { id } })).toBeNull();
     expect(await start(2, { kind: 'vnc' })).toEqual([]);
@@ -123,7 +122,7 @@ describe('a new session', () => {
     };
     expect(await reasons()).toEqual([null, null, null, null, null]);
     await database.consoleSession.update({ where: { id: attached }, data: { detachedAt: secondsAgo(10) } });
-    expect(await start(2, { id: makeUuid(), instanceId: app.demo.instances.eligible, kind: 'vnc' })).toEqual([]);
+    expect(await start(2, { id: randomUUID(), instanceId: app.demo.instances.eligible, kind: 'vnc' })).toEqual([]);
     // That of the other user, the three that were left, and the one that is attached.
     expect(await reasons()).toEqual([null, 'detached', null, null, null]);
   });
@@ -146,8 +145,8 @@ describe('a new session', () => {
       ['taken_over', 'taken_over'],
       [null, null, null],
     ]);
-    await add({ id: (id = makeUuid()) });
-    expect(await start(10, { id: makeUuid(), kind: 'vnc' })).toEqual([]);
+    await add({ id: (id = randomUUID()) });
+    expect(await start(10, { id: randomUUID(), kind: 'vnc' })).toEqual([]);
     expect((await read()).ended).toBeNull();
   });
 });

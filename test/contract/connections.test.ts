@@ -1,6 +1,6 @@
+import { randomUUID } from 'node:crypto';
 import { getNamedType, isObjectType } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { makeUuid } from '../../src/kernel/uuid.ts';
 import { schema } from '../../src/schema.ts';
 import { isPostgres, startApp, type TestApp } from '../support/app.ts';
 import { makeDashboard } from '../support/fixtures.ts';
@@ -55,7 +55,7 @@ async function fillInstance(): Promise<void> {
   await database.snapshot.createMany({ data: resources });
   await database.backup.createMany({ data: resources });
   await database.task.createMany({ data: five(() => ({ projectId, instanceId, kind: 'test', status: 'succeeded' })) });
-  const sessions = five(() => ({ id: makeUuid(), owner: makeUuid(), projectId, instanceId, instanceName: 'web', userId, userEmail }));
+  const sessions = five(() => ({ id: randomUUID(), owner: randomUUID(), projectId, instanceId, instanceName: 'web', userId, userEmail }));
   await database.consoleSession.createMany({ data: sessions.map((session) => ({ ...session, kind: 'serial' })) });
   await database.query`
     INSERT INTO notifications (project_id, kind, severity, title, resource_type, resource_id)

@@ -48,6 +48,14 @@ interface SocketEndpointDependencies extends Omit<ConnectionDependencies, 'openC
   readonly documents: ValidDocuments;
 }
 
+/** An upgrade that is requested on a connection; `head` are the bytes that follow it there. */
+interface RequestedUpgrade {
+  readonly upgrade: UpgradeRequest;
+  readonly socket: Duplex;
+  readonly head: Buffer;
+  readonly logFields: LogFields;
+}
+
 /** An upgrade that is about to be accepted. */
 interface PreparedUpgrade {
   readonly admission: SocketAdmission;
@@ -103,7 +111,7 @@ export class SocketEndpoint {
     const { url = '' } = request;
     const upgrade: UpgradeRequest = { request, path: readPath(url), query: new URLSearchParams(queryText(url)), headers, userId: null };
     socket.on('error', destroyOnError);
-    this.#admit(upgrade, socket, head, logFields).then(
+    this.#admit({ upgrade, socket, head, logFields }).then(
       (accepted) => accepted && this.#serve(accepted),
       (failure) => this.#refuse(failure, upgrade, socket, logFields),
     );
@@ -151,12 +159,25 @@ export class SocketEndpoint {
   }
 
   /** Accepts an upgrade; null where nothing is left to serve, as its client has gone or was rejected. */
-  async #admit(upgrade: UpgradeRequest, socket: Duplex, head: Buffer, logFields: LogFields): Promise<AcceptedUpgrade | null> {
-    const { addresses, socketLimit } = this.#dependencies;
+  async #admit({ upgrade, socket, head, logFields }: RequestedUpgrade): Promise<AcceptedUpgrade | null> {
     const target = findTarget(this.#plainFeeds, upgrade.path) ?? (await refusePath(this.#dependencies, upgrade));
     if (this.#isDraining) throw Fault.tryLater('the sockets are being drained');
     const prepared = await this.#prepare(upgrade, target);
-    if (socket.destroyed) return null;
+    let accepted: AcceptedUpgrade | null = null;
+    try {
+      accepted = socket.destroyed ? null : await this.#accept(prepared, target, { upgrade, socket, head, logFields });
+      return accepted;
+    } finally {
+      if (!accepted && !(prepared instanceof Rejection)) prepared.opening?.cancel();
+    }
+  }
+
+  async #accept(
+    prepared: PreparedUpgrade | Rejection,
+    target: UpgradeTarget,
+    { upgrade, socket, head, logFields }: RequestedUpgrade,
+  ): Promise<AcceptedUpgrade | null> {
+    const { addresses, socketLimit } = this.#dependencies;
     const admitted = limitSockets(socketLimit, prepared);
     const server = target.kind === 'console' ? this.#consoles.server : this.#messageServer;
     const headers = ['X-Request-Id', logFields.request_id, ...standardHeaders, ...upgrade.headers];
@@ -191,6 +212,8 @@ export class SocketEndpoint {
       const fault = toFault(failure);
       logCause(fault, connection);
       connection.close(closeCodes.tryAgainLater, fault.code);
+    } finally {
+      opening?.cancel();
     }
   }
 
