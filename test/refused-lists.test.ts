@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { ResponseBudget } from '../src/graph/responsebudget.ts';
 import { loadEntries } from '../src/notifications/entries.ts';
 import { startApp, type TestApp } from './support/app.ts';
 import { recordStatements, type Statement } from './support/plans.ts';
@@ -108,4 +109,19 @@ test('what a version before stored compressed counts with all of its text', asyn
   );
   const [found] = await connection.run(`SELECT ${sizes} FROM dashboards WHERE id = '${dashboard?.id}'`);
   expect(found).toEqual({ stored: expect.closeTo(2_900, -3), counted: 250_002 });
+});
+
+test('a large response is written in steps, by whichever way it is requested, and is the same', async () => {
+  const serialize = vi.spyOn(ResponseBudget.prototype, 'serialize');
+  const query = `{ ${place()} { dashboards(first: ${Math.floor(900_000 / BYTES)}) { nodes { widgets } } } }`;
+  const path = `/graphql?query=${encodeURIComponent(query)}`;
+  const { text } = await app.graphql(query);
+  expect(text.length).toBeGreaterThan(500_000);
+  const { text: byGet } = await app.ask('GET', path);
+  const { text: asStream } = await app.ask('GET', path, { headers: { accept: 'text/event-stream' } });
+  const { headers } = await app.ask('HEAD', path);
+  expect([byGet === text, Number(headers['content-length'])]).toEqual([true, Buffer.byteLength(text)]);
+  expect(asStream).toContain(`event: next\ndata: ${text}\n\n`);
+  expect(serialize).toHaveBeenCalledTimes(4);
+  serialize.mockRestore();
 });

@@ -31,8 +31,16 @@ export function formatResults(): Plugin<OperationContext, HttpServerContext> {
         }
         return setResult(mapAsyncIterator(result, mask));
       }
-      if (!Array.isArray(result)) setResult(mask(result as ExecutionResult));
       if (mediaType || !resultProcessor) setResultProcessor(processRegularResult, mediaType ?? 'application/json');
+      if (Array.isArray(result)) return;
+      const masked = mask(result as ExecutionResult);
+      setResult(masked);
+      const context = openContext();
+      if (masked.errors || !context.findResponseBudget()?.isLarge) return;
+      // In steps, as any large response: Yoga would serialize it in one.
+      return (context.serializeResponse(result) as Promise<Buffer>).then((text) =>
+        setResult({ ...masked, stringify: () => text.toString() }),
+      );
     },
     onResponse({ response: { headers }, serverContext }) {
       // nginx would collect events until its buffer is full: by HTTP/1.1 over TLS a client would not even get the headers.
