@@ -7,11 +7,11 @@ import { NodeRef, registerNode } from './node.ts';
 
 export const ProjectRoleEnum = builder.enumType('ProjectRole', {
   description:
-    'A viewer reads. A member also has dashboards and consoles. An admin also changes the dashboards of other users, and publishes.',
+    'A viewer reads. A member also has dashboards and consoles. An admin also changes the dashboards of other users, sees and ends their console sessions, and publishes.',
   values: describeValues<ProjectRole>({
     viewer: 'Reads.',
     member: 'Also creates dashboards, changes their own, and opens consoles.',
-    admin: 'Also changes the dashboards of other users, and publishes notifications.',
+    admin: 'Also changes the dashboards of other users, sees and ends their console sessions, and publishes notifications.',
   }),
 });
 

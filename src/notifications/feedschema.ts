@@ -48,7 +48,7 @@ const NotificationsRead = builder.objectRef<EventOf<'read'>>('NotificationsRead'
       description: `The ids of the notifications after that which were read individually: at most ${MAX_EVENT_IDS}, more come in further events.`,
     }),
     unreadCount: t.exposeInt('unreadCount', {
-      description: 'The number of unread notifications among all that the feed has delivered so far.',
+      description: 'The number of unread notifications up to this point of the feed, also of those before its cursor.',
     }),
   }),
 });

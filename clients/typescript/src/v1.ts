@@ -935,7 +935,7 @@ export interface components {
             total_pages: number;
         };
         /**
-         * @description A viewer reads. A member also has dashboards and consoles. An admin also changes the dashboards of other users, and publishes.
+         * @description A viewer reads. A member also has dashboards and consoles. An admin also changes the dashboards of other users, sees and ends their console sessions, and publishes.
          * @enum {string}
          */
         ProjectRole: "admin" | "member" | "viewer";
