@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { collectDefaultMetrics } from 'prom-client';
 import { openDemoConsole } from '../demo/console.ts';
 import { type DemoFile, refreshDemoFile } from '../demo/file.ts';
@@ -9,6 +10,9 @@ import { logWait, retryUntilDatabaseAnswers } from './platform/database.ts';
 import { collectGarbage } from './platform/garbage.ts';
 import { describeFailure } from './platform/operatorerror.ts';
 import { endOnSignals, stopOnSignals } from './platform/signals.ts';
+
+/** An example program in the checkout, which an image does not have. */
+const consoleClient = 'docs/clients/console.mjs';
 
 /** Whether a signal has told the server to stop. */
 let isStopping = () => false;
@@ -71,7 +75,7 @@ function closeOnSignals(app: App): void {
   });
 }
 
-/** Commands to paste: one for REST, one for GraphQL, one that writes, and one that shows a console. */
+/** Commands to paste: one for REST, one for GraphQL, one that writes, and one that shows a console, where its program is. */
 function describeDemo(demo: DemoFile, file: string): string {
   const { base_url, organization_id, project_id } = demo;
   const bearer = `-H "Authorization: Bearer ${demo.users.owner.api_key}"`;
@@ -84,7 +88,7 @@ function describeDemo(demo: DemoFile, file: string): string {
     `  curl ${bearer} ${project}/compute/overview`,
     `  curl ${bearer} -H "Content-Type: application/json" -d '${JSON.stringify({ query })}' ${base_url}/graphql`,
     `  curl -X POST ${bearer} ${project}/notifications/read`,
-    `  node docs/clients/console.mjs ${quote(file)}`,
+    ...(existsSync(consoleClient) ? [`  node ${consoleClient} ${quote(file)}`] : []),
     '',
   ].join('\n');
 }

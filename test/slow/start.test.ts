@@ -206,6 +206,15 @@ test('the settings of the guides are those of the demo, whatever the path is', a
   expect(stdout.trimEnd().split('\n')).toEqual([users.owner.api_key, users.owner.token, dashboardUrl]);
 });
 
+test('prints no command of a program that is not there, as in the image', async () => {
+  const env = { DATA_DIR: join(folder, 'image'), HOST: '127.0.0.1', PORT: '0', LOG_LEVEL: 'error' };
+  const running = startProgram(process.execPath, [join(checkout, 'dist/current/main.js')], { cwd: folder, env });
+  await running.until(/notifications\/read\n.*\n/);
+  running.kill();
+  const { out } = await running.exit;
+  expect(out.match(/^ {2}\w+/gm)).toEqual(['  curl', '  curl', '  curl']);
+});
+
 describe('the commands of the README', () => {
   test('work when pasted: figures, a query, and a feed that shows what a second terminal publishes', async () => {
     const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
