@@ -33,7 +33,7 @@ const LIMIT_LOCK_WAITS = `
 const CHECK_CLIENT = `
   DO $$ BEGIN SET LOCAL client_connection_check_interval = '1s'; EXCEPTION WHEN OTHERS THEN NULL; END $$`;
 
-/** The ledger of `prisma migrate`, so that its own commands work on the same database and folder. */
+/** The ledger of `prisma migrate`, whose commands then find what is applied. Its `deploy` takes another lock than this module. */
 const LEDGER = `
   CREATE TABLE IF NOT EXISTS _prisma_migrations (
     id VARCHAR(36) PRIMARY KEY NOT NULL,
@@ -48,9 +48,9 @@ const LEDGER = `
 
 /**
  * Applies the missing migrations of prisma/migrations, each in a transaction of its own, under a lock that makes other replicas
- * wait: what `prisma migrate deploy` does, which needs an engine that is downloaded, and cannot reach PGlite. Returns the names of
- * those that this call has applied. `onProgress` is called after each, also after those that another replica has applied meanwhile.
- * Throws an OperatorError where an applied migration was changed afterwards.
+ * wait. `prisma migrate deploy` needs an engine that is downloaded, and cannot reach PGlite. Returns the names of those that this
+ * call has applied. `onProgress` is called after each, also after those that another replica has applied meanwhile. Throws an
+ * OperatorError where an applied migration was changed afterwards.
  */
 export async function migrate(connection: MigrationConnection, onProgress: () => void = () => {}): Promise<string[]> {
   const migrations = await readMigrations();
