@@ -18,7 +18,7 @@ delete process.env.NO_COLOR;
 
 const globalSetup = 'test/support/database.ts';
 
-/** Tests that need no database; only `npm test` runs them. */
+/** Tests that need no database; `npm run test:services` does not run them. */
 const withoutDatabase = [
   'client-files',
   'coalesce',

@@ -32,7 +32,8 @@ async function main(): Promise<void> {
 }
 
 async function serve(app: App, config: Config, stopEnding: () => void): Promise<void> {
-  // graphql-js leaves an unhandled rejection when two fields of a list fail at once: the server must not exit for that.
+  // graphql-js leaves an unhandled rejection where an item of a list, a promise, rejects after another one has thrown: the server must
+  // not exit for that.
   process.on('unhandledRejection', (failure) => app.log.error({ err: failure }, 'a rejection that nobody has handled'));
   // Metrics of the process rather than the app: memory, event-loop delay, garbage collections.
   collectDefaultMetrics({ register: app.metrics.registry });

@@ -16,7 +16,7 @@ export interface Redis {
   /** The prefix of every key and channel, so that several installations can share a server. */
   readonly prefix: string;
   readonly commands: RedisClient;
-  /** The connection for subscriptions: a subscribed connection accepts no other commands. */
+  /** A connection of its own for subscriptions: with a Redis before version 6 a subscribed connection accepts no other commands. */
   readonly subscriber: RedisClient;
   /** The channel of the wake-ups, which `subscriber` is subscribed to. */
   readonly channel: string;
