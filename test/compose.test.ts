@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { maxHeaderSize } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { packageRoot } from '../src/platform/packageroot.ts';
 import { normalizeAddress } from '../src/transport/http/addresses.ts';
@@ -146,6 +147,12 @@ test('deploy/haproxy.cfg sends requests to replicas of which none passes its che
   const repeating = config.split(/^backend /m).filter((backend) => backend.includes('retry-on'));
   for (const backend of repeating) expect(backend).toContain('http-request disable-l7-retry unless { method GET HEAD OPTIONS }');
   expect(repeating.length).toBe(2);
+});
+
+test('deploy/haproxy.cfg takes headers as long as a replica does', () => {
+  const [, bufferBytes] = /^ {2}tune\.bufsize (\d+)$/m.exec(read('deploy/haproxy.cfg')) ?? [];
+  // HAProxy keeps 1 KiB of a buffer free for the headers that it adds.
+  expect(Number(bufferBytes) - 1_024).toBeGreaterThan(maxHeaderSize);
 });
 
 describe('the connections of deploy/haproxy.cfg', () => {
