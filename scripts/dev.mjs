@@ -21,11 +21,16 @@ let timer;
 let isEnding = false;
 const desk = run(['node_modules/vite/bin/vite.js', 'web', '--clearScreen', 'false']);
 let work = Promise.resolve();
+/** For the documents that the server serves, which are in this folder itself: `npm run schema` writes them. */
+const documents = watch(root, (_event, name) => {
+  if (name === 'openapi.json' || name === 'asyncapi.json') scheduleRestart();
+});
 
 for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM'])) {
   process.on(signal, () => {
     isEnding = true;
     clearTimeout(timer);
+    documents.close();
     for (const watcher of watchers.values()) watcher.close();
     server?.stop(signal);
     desk.stop(signal);
@@ -36,7 +41,7 @@ restart();
 
 /** Watches folders, not files: a save by rename replaces the file, and a watcher of the old one would get no more events. */
 function watchFolders() {
-  const folders = [join(root, 'src'), join(root, 'demo'), join(root, 'prisma')];
+  const folders = ['src', 'demo', 'prisma', 'docs', 'reference', 'clients/typescript/src'].map((name) => join(root, name));
   for (const folder of folders) {
     for (const entry of readdirSync(folder, { withFileTypes: true }))
       if (entry.isDirectory() && entry.name !== 'generated') folders.push(join(folder, entry.name));

@@ -29,11 +29,11 @@ function save(path: string, text: string): void {
   renameSync(join(checkout, `${path}.new`), join(checkout, path));
 }
 
-const shows = (text: string) =>
+const shows = (text: string, path = '/guides') =>
   expect
     .poll(
       () =>
-        fetch(`http://127.0.0.1:${port}/guides`, { headers: { accept: 'text/html' } }).then(
+        fetch(`http://127.0.0.1:${port}${path}`, { headers: { accept: 'text/html' } }).then(
           (response) => response.text(),
           () => 'nobody answers',
         ),
@@ -54,6 +54,13 @@ test('npm run dev hears every save, also one by rename, goes on while a source i
   await shows('<h1>Third</h1>');
   save(path, text);
   await shows('<h1>Guides</h1>');
+  for (const [name, shown, address] of [
+    ['docs/start.md', 'Getting started', '/guides/start'],
+    ['openapi.json', 'The response contains a secret', '/v1/openapi.json'],
+  ] as const) {
+    save(name, readFileSync(join(checkout, name), 'utf8').replace(shown, 'What was saved'));
+    await shows('What was saved', address);
+  }
   dev.process.kill('SIGTERM');
   expect(await dev.exit).toEqual({ code: 0, signal: null });
 }, 1_800_000);
