@@ -149,7 +149,9 @@ test('deploy/haproxy.cfg sends requests to replicas of which none passes its che
   expect(repeating.length).toBe(2);
 });
 
-test('deploy/haproxy.cfg takes headers as long as a replica does', () => {
+test('deploy/haproxy.cfg takes headers as long and as many as a replica does', () => {
+  // Those of the client, and three that HAProxy adds.
+  expect(read('deploy/haproxy.cfg')).toMatch(/^ {2}tune\.http\.maxhdr 203$/m);
   const [, bufferBytes] = /^ {2}tune\.bufsize (\d+)$/m.exec(read('deploy/haproxy.cfg')) ?? [];
   // HAProxy keeps 1 KiB of a buffer free for the headers that it adds.
   expect(Number(bufferBytes) - 1_024).toBeGreaterThan(maxHeaderSize);
