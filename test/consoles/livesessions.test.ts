@@ -472,6 +472,73 @@ describe('attached to again', () => {
     await reading.ended;
   });
 
+  it.each([
+    ['member', 'admin'],
+    ['admin', 'member'],
+  ] as const)('by the client package as %s, takes no console from the %s who has opened it meanwhile', async (me, colleague) => {
+    const proxy = await openProxy({ host: '127.0.0.1', port: Number(new URL(app.baseUrl).port) });
+    const credential = app.demo.users[me].api_key;
+    const console = connect({ url: `http://127.0.0.1:${proxy.port}`, credential }).console({ instance });
+    const ended = readText(console.readable).ended.catch((error: unknown) => error);
+    await guest.called();
+    proxy.cut();
+    const theirs = await open(instance, { as: colleague });
+    await expect.poll(async () => (await list('admin'))[0]).toMatchObject({ id: theirs.sessionId(), state: 'attached' });
+    await proxy.mend();
+    expect(await Promise.race([ended, theirs.closed])).toMatchObject({ name: 'PorticoError', code: 'taken_over' });
+    expect([theirs.socket.readyState, guest.lines.size]).toEqual([1, 1]);
+    await proxy.close();
+  });
+
+  it('by the client package, goes on in a new session where the colleague who ended it has left', async () => {
+    const proxy = await openProxy({ host: '127.0.0.1', port: Number(new URL(app.baseUrl).port) });
+    const credential = app.demo.users.member.api_key;
+    const console = connect({ url: `http://127.0.0.1:${proxy.port}`, credential }).console({ instance });
+    const reading = readText(console.readable);
+    await guest.called();
+    proxy.cut();
+    const theirs = await open(instance, { as: 'admin' });
+    theirs.socket.close();
+    await expect.poll(async () => (await list('admin'))[0]).toMatchObject({ id: theirs.sessionId(), state: 'detached' });
+    await proxy.mend();
+    await expect.poll(() => guest.connections()).toBe(3);
+    guest.say('again');
+    await expect.poll(() => reading.text()).toBe('again');
+    console.close();
+    await reading.ended;
+    await proxy.close();
+  });
+
+  it('by the client package, takes its own lost session, which is still recorded as attached, for no colleague', async () => {
+    let asked = 0;
+    const client = connect({
+      url: app.baseUrl,
+      credential: app.demo.users.member.api_key,
+      async fetch(input, init) {
+        if (!(await (input as Request).clone().text()).includes('consoleOccupied')) return fetch(input, init);
+        asked += 1;
+        const consoleSessions = { nodes: [{ id: (await list('member'))[0]?.id, state: 'attached' }] };
+        return Response.json({ data: { node: { consoleOccupied: true, consoleSessions } } });
+      },
+    });
+    const console = client.console({ instance });
+    const reading = readText(console.readable);
+    await guest.called();
+    guest.say('one ');
+    await expect.poll(() => reading.text()).toBe('one ');
+    // The client then knows the id of its session.
+    await sleep(500);
+    const next = await openGuest();
+    await setEndpoint(app, instance, { port: next.port });
+    await next.called();
+    next.say('two');
+    await expect.poll(() => reading.text()).toBe('one two');
+    expect(asked).toBe(1);
+    console.close();
+    await reading.ended;
+    await next.close();
+  });
+
   it('hears the end of what a console said that has hung up meanwhile, and then that it has', async () => {
     const first = await open(instance);
     await guest.called();

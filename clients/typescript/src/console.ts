@@ -43,6 +43,8 @@ interface Session {
   /** Null before the session has begun, and until the server could be asked for it. */
   id: string | null;
   hasBegun: boolean;
+  /** The session that was lost before it; null if there was none. The id is null if that session is known to have ended. */
+  readonly replaced: { readonly id: string | null } | null;
   /** How many bytes of its output were received. */
   received: number;
   /** Whether more than `MAX_UNREAD` bytes of output are unread. */
@@ -167,7 +169,7 @@ async function keepOpen(http: Http, instance: string, line: Line): Promise<void>
   const { state, signal } = line;
   const { credentials } = http.options;
   const recovery = new Recovery(credentials, state, signal);
-  const target: Target = { instance, place: null, session: newSession() };
+  const target: Target = { instance, place: null, session: newSession(null) };
   while (!signal.aborted) {
     state.enter({ name: 'connecting' });
     let credential: string | null = null;
@@ -191,8 +193,10 @@ async function openOnce(http: Http, target: Target, line: Line, recovery: Recove
   const { signal } = line;
   target.place ??= await findPlace(http, instance, signal);
   if (target.session.hasBegun) target.session.id ??= await findSession(http, instance, signal);
-  if (!target.session.id) target.session = newSession();
+  if (!target.session.id) target.session = newSession(target.session.hasBegun ? { id: null } : target.session.replaced);
   const { place, session } = target;
+  if (!session.id && session.replaced && (await isTakenOver(http, instance, session.replaced.id, signal)))
+    throw new Ended(new PorticoError('taken_over', 'The session has ended, and somebody is at the console by now.'));
   const socket = await open(http, place, instance, session, line);
   const before = session.received;
   const openedAt = performance.now();
@@ -202,17 +206,17 @@ async function openOnce(http: Http, target: Target, line: Line, recovery: Recove
   // A console may be quiet for as long as a token is valid.
   if (session.received > before || performance.now() - openedAt > LIVE_MS) recovery.reset();
   const error = toConsoleError(code, reason);
-  if (LOST_SESSION_REASONS.includes(reason)) target.session = newSession();
+  if (LOST_SESSION_REASONS.includes(reason)) target.session = newSession({ id: reason === 'session_gone' ? null : session.id });
   else if (!RETRYABLE_CODES.includes(code) || reason === 'access_lost') throw new Ended(error);
   throw error;
 }
 
-function newSession(): Session {
+function newSession(replaced: Session['replaced']): Session {
   let resolveFirstOutput = () => {};
   const firstOutput = new Promise<void>((resolve) => {
     resolveFirstOutput = resolve;
   });
-  return { id: null, hasBegun: false, received: 0, isOverrun: false, firstOutput, resolveFirstOutput };
+  return { id: null, hasBegun: false, replaced, received: 0, isOverrun: false, firstOutput, resolveFirstOutput };
 }
 
 /** The console ended for a reason that reconnecting would not mend. */
@@ -329,4 +333,15 @@ async function findSession(http: Http, instance: string, signal: AbortSignal): P
   const { data, error } = await query<Found, { id: string }>(http.once, document, { id: instance }, signal);
   if (error) throw error;
   return data.node?.consoleSessions?.nodes[0]?.id ?? null;
+}
+
+/** Whether a new session would end somebody's at the serial line. The lost session may be recorded as attached for a moment. */
+async function isTakenOver(http: Http, instance: string, lostId: string | null, signal: AbortSignal): Promise<boolean> {
+  const document =
+    'query ($id: ID!) { node(id: $id) { ... on Instance { consoleOccupied consoleSessions(first: 1) { nodes { id state } } } } }';
+  type Found = { node: { consoleOccupied?: boolean; consoleSessions?: { nodes: { id: string; state: string }[] } } | null };
+  const { data, error } = await query<Found, { id: string }>(http.once, document, { id: instance }, signal);
+  if (error) throw error;
+  const newest = data.node?.consoleSessions?.nodes[0];
+  return data.node?.consoleOccupied === true && !(newest?.id === lostId && newest?.state === 'attached');
 }
