@@ -27,6 +27,7 @@ const withoutDatabase = [
   'connection-buffers',
   'consoles/backpressure',
   'desk-failure',
+  'desk-feed',
   'desk-session',
   'docs',
   'fair-limit',

@@ -774,6 +774,33 @@ describe('feed', () => {
     }
   });
 
+  it('passes over an event of a type that it does not know, and keeps its cursor', async () => {
+    const server = createServer(passOn(() => null));
+    const sockets = new WebSocketServer({ server, handleProtocols: () => 'graphql-transport-ws' });
+    const asked: unknown[] = [];
+    sockets.on('connection', (socket) => {
+      socket.on('message', (data) => {
+        const { type, id, payload } = JSON.parse(String(data));
+        if (type === 'connection_init') socket.send('{"type":"connection_ack"}');
+        if (type !== 'subscribe') return;
+        asked.push(payload.variables.after);
+        const ready = { type: 'ready', sequence: 7, readThrough: 0, unreadCount: 0 };
+        const read = { type: 'read', readThrough: 1, notificationIds: [], unreadCount: 0 };
+        for (const notificationFeed of asked.length === 1 ? [ready, {}, read, {}] : [ready])
+          socket.send(JSON.stringify({ id, type: 'next', payload: { data: { notificationFeed } } }));
+        socket.send(JSON.stringify({ id, type: 'complete' }));
+      });
+    });
+    const front = await listen(server, 'http');
+    const saved: unknown[] = [];
+    const types: unknown[] = [];
+    const store = { load: () => null, save: (cursor: number) => void saved.push(cursor) };
+    for await (const { type } of as('viewer', front.url).feed({ project, store })) if (types.push(type) === 3) break;
+    expect([types, asked, saved]).toEqual([['ready', 'read', 'ready'], [null, 7], [7]]);
+    sockets.close();
+    await front.close();
+  });
+
   it('pauses before it comes back to a server that ends each feed after an event', async () => {
     let connections = 0;
     const ready = { data: { notificationFeed: { type: 'ready', sequence: 0, readThrough: 0, unreadCount: 0 } } };

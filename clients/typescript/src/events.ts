@@ -29,8 +29,10 @@ export type FeedEvent =
   | { readonly type: 'gap'; readonly from: number; readonly to: number };
 
 /** The cursor after an event; null if it has none. */
-export const cursorOf = (event: FeedEvent): number | null =>
-  event.type === 'gap' ? event.to : event.type === 'read' ? null : event.sequence;
+export function cursorOf(event: FeedEvent): number | null {
+  if (event.type === 'notification' || event.type === 'ready') return event.sequence;
+  return event.type === 'gap' ? event.to : null;
+}
 
 export const feedDocument = `subscription Feed($organizationId: ID!, $projectId: ID!, $after: Int) {
   notificationFeed(organizationId: $organizationId, projectId: $projectId, after: $after) {

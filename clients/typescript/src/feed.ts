@@ -107,6 +107,8 @@ async function* readConnections(
       for await (const [event, over] of connect(request)) {
         recovery.reset();
         state.enter({ name: 'live', over });
+        // A newer server may send events of other types, of which the document selects no field.
+        if (!event.type) continue;
         const next = cursorOf(event);
         // Skips events that were delivered before the connection broke.
         if (event.type === 'notification' && cursor !== null && event.sequence <= cursor) continue;

@@ -25,7 +25,8 @@ export class Intake {
 
   /** Advances the cursor as soon as an event has arrived. */
   reach(event: FeedEvent): void {
-    if (event.type !== 'read') this.#cursor = event.type === 'gap' ? event.to : event.sequence;
+    if (event.type === 'notification' || event.type === 'ready') this.#cursor = event.sequence;
+    else if (event.type === 'gap') this.#cursor = event.to;
   }
 
   /**
