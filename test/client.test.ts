@@ -255,6 +255,49 @@ describe('v1', () => {
     }
   });
 
+  it('tells a write as uncertain for whose retry there is no credential, and a read as not sent', async () => {
+    const lost = () => {
+      throw new TypeError('fetch failed', { cause: { code: 'ECONNRESET' } });
+    };
+    const busy = () => refuse(503, 'service_unavailable');
+    const mutation = 'mutation ($input: MarkNotificationsReadInput!) { markNotificationsRead(input: $input) { marked } }';
+    for (const [first, code, status] of [
+      [lost, 'unreachable', null],
+      [busy, 'service_unavailable', 503],
+    ] as const) {
+      const open = () => {
+        const responses = [first, () => refuse(401, 'not_authenticated')];
+        const credentials = [token('member')];
+        const credential = () => {
+          const next = credentials.shift();
+          if (!next) throw new Error('signed out');
+          return next;
+        };
+        return connect({ url, credential, maxWaitMs: 1_000, fetch: async () => withUrl((responses.shift() ?? lost)()) });
+      };
+      const { error } = await open().query(mutation, { input: { idempotencyKey: randomUUID() } });
+      const cause = { code: 'credential_unavailable', message: 'There is no credential now: signed out.' };
+      expect(error).toMatchObject({ code, status, message: expect.stringContaining('signed out'), cause });
+      expect((await open().query('{ viewer { id } }', {})).error).toMatchObject(cause);
+    }
+  });
+
+  it('ends with the signal a write that waits for another credential', async () => {
+    const responses = [() => refuse(503, 'service_unavailable'), () => refuse(401, 'not_authenticated')];
+    let calls = 0;
+    const leaving = new AbortController();
+    const credential = () => {
+      calls += 1;
+      if (calls === 1) return token('member');
+      leaving.abort(new Error('left'));
+      return new Promise<string>(() => {});
+    };
+    const client = connect({ url, credential, fetch: async () => withUrl((responses.shift() as () => Response)()) });
+    const mutation = 'mutation ($input: MarkNotificationsReadInput!) { markNotificationsRead(input: $input) { marked } }';
+    const sent = client.query(mutation, { input: { idempotencyKey: randomUUID() } }, { signal: leaving.signal });
+    await expect(sent).rejects.toThrow('left');
+  });
+
   it('takes a response that breaks off for none, and one that never comes', async () => {
     let asked = 0;
     const front = await openFront(() => (asked++ === 0 ? breakOff() : null));

@@ -41,8 +41,8 @@ export class Http {
   /**
    * Returns the response with its whole body, whatever its status. A request that may be retried is retried after 429, 503 and no
    * response, respecting `Retry-After`. Any request is retried once after a 401 if there is another credential, as nothing was
-   * executed. Rejects with a `PorticoError` if no response came, or none that tells whether a write was executed, or with the
-   * signal's reason.
+   * executed. Rejects with a `PorticoError` if there is no credential, if no response came, or none that tells whether a write was
+   * executed, or with the signal's reason.
    */
   async send(request: Request, retry: Retry): Promise<Response> {
     const { credentials, maxWaitMs } = this.options;
@@ -51,7 +51,9 @@ export class Http {
     /** The last attempt at a write that may have been executed. */
     let doubt: Response | PorticoError | null = null;
     for (let tries = 0; ; tries += 1) {
-      const credential = await abortable(credentials.get(), request.signal);
+      const credential = await abortable(credentials.get(), request.signal).catch(async (failure: Error) => {
+        throw doubt && !request.signal.aborted ? await toUnsent(doubt, failure) : failure;
+      });
       const outcome = await this.#try(request, credential);
       const { status, retryAfterMs } = describe(outcome);
       if (status === 401 && !isRenewed && (await abortable(credentials.renew(credential), request.signal))) {
@@ -115,6 +117,13 @@ async function toUncertain(earlier: Response | PorticoError, last: Response): Pr
   const cause = earlier instanceof Response ? await readRejection(earlier) : earlier;
   const message = `${cause.message} Then it was rejected with ${last.status}, which does not tell whether it had been executed before.`;
   return new PorticoError(cause.code, message, cause.status, readRetryAfter(last), [], { cause });
+}
+
+/** The error of a write that an earlier attempt may have executed, and that could not be sent again for want of a credential. */
+async function toUnsent(earlier: Response | PorticoError, cause: Error): Promise<PorticoError> {
+  const { code, message, status } = earlier instanceof Response ? await readRejection(earlier) : earlier;
+  const sentence = `${message} Whether it was executed is not known, as it could not be sent again: ${cause.message}`;
+  return new PorticoError(code, sentence, status, null, [], { cause });
 }
 
 /** The same response with its body read to the end. Rejects if the body breaks off. */
