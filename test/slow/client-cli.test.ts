@@ -48,8 +48,11 @@ async function fail(args: readonly string[], env: Record<string, string> = owner
   return [code, err];
 }
 
-/** A proxy without WebSockets; what `answer` answers does not get to the server. */
-async function openFront(answer: (request: { readonly url: string; readonly body: string }, response: ServerResponse) => unknown) {
+/** A proxy without WebSockets, which has the server under a path; what `answer` answers does not get to the server. */
+async function openFront(
+  answer: (request: { readonly url: string; readonly body: string }, response: ServerResponse) => unknown,
+  base = '',
+) {
   const { hostname, port } = new URL(app.baseUrl);
   const server = createServer(async (request: IncomingMessage, response) => {
     const parts: Buffer[] = [];
@@ -57,7 +60,8 @@ async function openFront(answer: (request: { readonly url: string; readonly body
     const body = Buffer.concat(parts);
     const { url = '', method = '', headers } = request;
     if (answer({ url, body: body.toString() }, response) !== null) return;
-    const onward = sendRequest({ hostname, port, path: url, method, headers, agent: false }, (got) => {
+    if (!url.startsWith(`${base}/`)) return response.writeHead(404).end();
+    const onward = sendRequest({ hostname, port, path: url.slice(base.length), method, headers, agent: false }, (got) => {
       response.writeHead(got.statusCode ?? 0, got.headers);
       got.pipe(response);
     });
@@ -68,7 +72,7 @@ async function openFront(answer: (request: { readonly url: string; readonly body
   server.on('upgrade', (_request, socket) => socket.destroy());
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}${base}`,
     async close() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
@@ -141,6 +145,31 @@ describe('who has logged in', () => {
     ]);
     expect(await fail(['api', 'GET', '//127.0.0.1:9/v1/x'], mine())).toEqual([2, expect.stringContaining('is not a path of')]);
     expect(await fail(['api', 'GET', '/\\127.0.0.1:9/v1/x'], mine())).toEqual([2, expect.stringContaining('is not a path of')]);
+  });
+
+  test('works with a server under a path, and sends its credential to nothing beside it', async () => {
+    const asked: string[] = [];
+    const front = await openFront(({ url }) => {
+      asked.push(url);
+      return null;
+    }, '/gw');
+    const env = { HOME: folder, XDG_CONFIG_HOME: join(folder, 'path') };
+    const { api_key } = app.demo.users.owner;
+    expect(await print(['login', '--url', `${front.url}/`], env, api_key)).toContain(` at ${front.url}.\n`);
+    await print(['use', 'Production'], env);
+    expect((await json(['overview'], env))[0].instances_total).toBe(51);
+    const path = '/v1/organizations/{organization_id}/projects/{project_id}/compute/tasks?page_size=1';
+    expect((await json(['api', 'GET', path], env)).page_size).toBe(1);
+    const body = JSON.stringify({ query: '{ project(id: "none") { id } }' });
+    expect(await fail(['api', 'POST', '/graphql', '--data', body], env)).toEqual([1, 'Not found.\n']);
+    expect(await fail(['api', 'GET', '/../../beside'], env)).toEqual([1, expect.any(String)]);
+    const following = startPortico(['notifications', '--follow', '--json'], { env });
+    await following.until('"ready"').finally(following.kill);
+    const beside = new URL(front.url).origin;
+    expect(await fail(['projects', '--url', beside], env)).toEqual([1, expect.stringContaining(`is for ${front.url}: log in with`)]);
+    expect(asked.filter((url) => !url.startsWith('/gw/'))).toEqual([]);
+    expect(asked).toContain('/gw/beside');
+    await front.close();
   });
 
   test('sends a credential over plain HTTP to another machine only where that was asked for', async () => {

@@ -57,7 +57,7 @@ async function print({ response, text }: V1Response): Promise<void> {
 
 /** The errors in a successful response of GraphQL; those of other paths have none. */
 function readGraphQLErrors({ response, text }: V1Response): readonly GraphQLFault[] {
-  if (new URL(response.url).pathname !== '/graphql') return [];
+  if (!new URL(response.url).pathname.endsWith('/graphql')) return [];
   try {
     const { errors } = JSON.parse(text) as { errors?: unknown };
     return Array.isArray(errors) ? errors : [];

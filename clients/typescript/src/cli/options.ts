@@ -27,7 +27,7 @@ export async function openSession(options: GlobalOptions): Promise<Session> {
   );
   const url = readUrl(options.url ?? (PORTICO_URL || profile?.url), options, profile);
   // A stored credential is sent only to the server that it was stored for.
-  const isOfProfile = profile !== undefined && new URL(profile.url).origin === new URL(url).origin;
+  const isOfProfile = profile !== undefined && toBaseUrl(new URL(profile.url)) === url;
   const credential = PORTICO_CREDENTIAL || (isOfProfile && profile.credential);
   if (!credential) throw notLoggedIn(options, url, profile);
   const wanted = options.project ?? (PORTICO_PROJECT || null);
@@ -38,8 +38,8 @@ export async function openSession(options: GlobalOptions): Promise<Session> {
 }
 
 /**
- * The origin of a server's URL, without a trailing slash. A path would be dropped, and the credential sent beside it. Plain HTTP to
- * another machine has to be asked for, at least once in a profile: a redirect to HTTPS is seen only after the credential was sent.
+ * The base URL of a server, perhaps with a path, without a trailing slash. Plain HTTP to another machine has to be asked for, at least
+ * once in a profile: a redirect to HTTPS is seen only after the credential was sent.
  */
 export function readUrl(text: string | undefined, options: GlobalOptions, profile?: Profile): string {
   if (text === undefined) throw notLoggedIn(options);
@@ -47,13 +47,15 @@ export function readUrl(text: string | undefined, options: GlobalOptions, profil
   // Such an address is not repeated, as it holds a secret.
   if (url?.username || url?.password) throw new CommandFailure('The address of a server holds no user name and no password.', 2);
   if (url?.search || url?.hash) throw new CommandFailure('The address of a server holds no query and no fragment.', 2);
-  if (!url || !/^https?:$/.test(url.protocol) || url.pathname !== '/')
+  if (!url || !/^https?:$/.test(url.protocol))
     throw new CommandFailure(`${text} is not the address of a server, such as https://api.example.com.`, 2);
   const isKept = profile !== undefined && new URL(profile.url).origin === url.origin;
   if (isExposed(url) && !options.plainHttp && !isKept)
     throw new CommandFailure(`${url.origin} has no TLS: your credential could be read on the way. Say https://, or --plain-http.`, 2);
-  return url.origin;
+  return toBaseUrl(url);
 }
+
+const toBaseUrl = ({ origin, pathname }: URL): string => origin + pathname.replace(/\/+$/, '');
 
 function notLoggedIn({ profile: name }: GlobalOptions, url = '<address>', profile?: Profile): CommandFailure {
   const command = `portico login --url ${url}${name === 'default' ? '' : ` --profile ${name}`}`;

@@ -85,14 +85,15 @@ export class Session {
   /** The same, but also returns error responses. A write to v1 without an idempotency key gets one, so that it can be retried. */
   async sendAnyway(method: string, path: string, { query = {}, headers, body }: V1Request): Promise<V1Response> {
     // Rejects paths such as `//elsewhere/`: the credential is for this server only.
-    const address = URL.canParse(path, this.url) ? new URL(path, this.url) : null;
-    if (!address || address.origin !== new URL(this.url).origin || address.username || address.password)
+    const given = URL.canParse(path, this.url) ? new URL(path, this.url) : null;
+    if (!given || given.origin !== new URL(this.url).origin || given.username || given.password)
       throw new CommandFailure(`${path} is not a path of ${this.url}.`, 2);
+    const address = this.#http.address(given.pathname + given.search);
     for (const [name, value] of Object.entries(query)) if (value !== undefined) address.searchParams.set(name, String(value));
     const all = new Headers(headers);
     if (body !== undefined && !all.has('content-type')) all.set('content-type', 'application/json');
     const isRead = method === 'GET' || method === 'HEAD';
-    const isV1 = address.pathname.startsWith('/v1/');
+    const isV1 = given.pathname.startsWith('/v1/');
     if (isV1 && !isRead && !all.has('idempotency-key')) all.set('idempotency-key', crypto.randomUUID());
     const request = new Request(address, { method, headers: all, ...(body !== undefined && { body }) });
     const response = await this.#http.send(request, !isV1 ? 'never' : isRead ? 'read' : 'keyed write');
