@@ -503,6 +503,35 @@ it('keeps no more of what comes than it shows', async () => {
   await expectUnread(await countUnread());
 });
 
+it('marks what is shown also where the first rows are no longer loaded', async () => {
+  for (let turn = 0; turn < 10; turn += 1) await publishMany(Array.from({ length: 60 }, (_, index) => `Far down ${60 * turn + index}.`));
+  await open(page);
+  const goFarDown = async () => {
+    for (let first = 80; first <= 560; first += 80) {
+      await scroll(page, first * 36);
+      await page.locator(`[id="Notifications-${first + 5}"] .title`).waitFor();
+    }
+  };
+  await goFarDown();
+  await publish('Far above.');
+  await news(page, /^1 new$/).waitFor();
+  await page.getByRole('button', { name: 'Mark shown as read' }).click();
+  await expectUnread(1);
+  // Coming back to the list, as far down as before, loads no other rows than those.
+  await news(page, /^1 new$/).click();
+  await row(page, 'Far above.').waitFor();
+  await goFarDown();
+  await publish('Further above.');
+  await news(page, /^1 new$/).waitFor();
+  await page.locator('.side nav').getByRole('link', { name: 'Instances' }).click();
+  await page.getByRole('heading', { name: 'Instances' }).waitFor();
+  await page.goBack();
+  await page.locator('[id="Notifications-565"] .title').waitFor();
+  await page.getByRole('button', { name: 'Mark shown as read' }).click();
+  await expectUnread(1);
+  await scroll(page, 0);
+});
+
 it('is as good on a telephone, in the dark, and for whoever hears it', async () => {
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme });

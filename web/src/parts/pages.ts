@@ -17,6 +17,8 @@ export interface Endless<Row> {
   readonly reach: number;
   /** The row at an index; undefined while it is loading. */
   row(index: number): Row | undefined;
+  /** The first row as it was last loaded, also after its page has been released; null before that, and in an empty list. */
+  readonly first: Row | null;
   /** Loads the missing rows between the two indices, and releases pages far from them. */
   show(from: number, to: number): void;
   readonly isLoading: boolean;
@@ -67,6 +69,7 @@ interface ListState<Row> {
   readonly place: Place;
   /** The indices between which rows are visible. */
   shown: readonly [number, number];
+  first: Row | null;
   count: number;
   failure: Failure | null;
 }
@@ -77,6 +80,7 @@ const newState = <Row>(): ListState<Row> => ({
   watched: new Map(),
   place: { scrollTop: 0, current: 0, id: null },
   shown: [0, 0],
+  first: null,
   count: 0,
   failure: null,
 });
@@ -198,6 +202,7 @@ export function useEndless<Data, Variables extends OperationVariables, Row exten
     count: shown.count,
     reach: Math.min(shown.count, shown.cursors.length * PAGE),
     row: (index) => shown.pages.get(Math.floor(index / PAGE))?.nodes[index % PAGE],
+    first: shown.first,
     show,
     isLoading: shown.pages.size === 0 && state.failure === null,
     isRefreshing,
@@ -218,6 +223,7 @@ function storePage<Row>(
 ): boolean {
   const reached = index * PAGE + nodes.length;
   state.pages.set(index, { nodes, after });
+  if (index === 0) state.first = nodes[0] ?? null;
   if (!pageInfo.hasNextPage) {
     state.cursors.length = index + 1;
     state.count = reached;

@@ -23,7 +23,7 @@ export function useArrivals(list: Endless<Row>, filter: Filter, isAtTop: () => b
   const { cache } = useApolloClient();
   const arrivals = useMemo(() => new Arrivals(cache as InMemoryCache), [cache]);
   const state = useSyncExternalStore(arrivals.watch, arrivals.read);
-  const top = list.row(0)?.sequence ?? 0;
+  const top = list.first?.sequence ?? 0;
   const { refresh } = list;
   const readThrough = useRef(0);
   const readAnew = useCallback(() => {
@@ -66,6 +66,7 @@ export function useArrivals(list: Endless<Row>, filter: Filter, isAtTop: () => b
       count: list.count + above,
       reach: list.reach + above,
       row: (index) => (index < above ? rows[index] : row(index - above)),
+      first: rows[0] ?? list.first,
       show: useCallback((from: number, to: number) => show(Math.max(0, from - above), Math.max(0, to - above)), [show, above]),
     },
     unseen: countUnseen(state),
