@@ -246,13 +246,23 @@ const CreateApiKeyInput = builder.inputType('CreateApiKeyInput', {
     idempotencyKey: idempotencyKey(t),
   }),
 });
-const CreateApiKeyPayload = builder.simpleObject('CreateApiKeyPayload', {
-  description: 'The result of `createApiKey`.',
-  fields: (t) => ({
-    key: t.string({ description: 'The key itself. It is shown only here.' }),
-    apiKey: t.field({ type: ApiKeyRef, description: 'The stored record of the key, which does not contain the key itself.' }),
+const CreateApiKeyPayload = builder.simpleObject(
+  'CreateApiKeyPayload',
+  {
+    description: 'The result of `createApiKey`.',
+    fields: (t) => ({
+      key: t.string({ description: 'The key itself. It is shown only here.' }),
+      apiKey: t.field({ type: ApiKeyRef, description: 'The stored record of the key, which does not contain the key itself.' }),
+    }),
+  },
+  (t) => ({
+    viewer: t.field({
+      type: ViewerRef,
+      description: 'The viewer, whose `apiKeys` have one more.',
+      resolve: (_payload, _args, context) => context.requireViewer(),
+    }),
   }),
-});
+);
 
 const RevokeApiKeyInput = builder.inputType('RevokeApiKeyInput', {
   description: 'The API key to revoke.',

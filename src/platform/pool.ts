@@ -153,7 +153,7 @@ export class Pool extends pg.Pool {
     return undefined;
   }
 
-  /** Runs a prepared statement on the next free connection. */
+  /** Runs a prepared statement on the next free connection. After one that fails pg-pool closes it; `runTransaction` mostly keeps its own. */
   run(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
     const run = () => {
       const query = new PreparedQuery(statement, values);

@@ -163,6 +163,11 @@ describe('API keys', () => {
     };
     expectExact(apiKey, row);
 
+    const counting = 'mutation { createApiKey(input: { name: "one more" }) { viewer { id apiKeys { totalCount } } apiKey { id } } }';
+    const { viewer, apiKey: second } = (await ask(counting, 'member')).json.data.createApiKey;
+    expect(viewer).toEqual({ id: users.member.id, apiKeys: { totalCount: before.length + 2 } });
+    await app.app.database.apiKey.delete({ where: { id: second.id } });
+
     const listed = await ask(list, 'member');
     expectExact(listed.json.data.viewer.apiKeys.nodes, [apiKey, ...before]);
     expect(listed.text).not.toContain(key);
