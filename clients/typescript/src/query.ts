@@ -17,7 +17,10 @@ export interface JsonCodec {
   stringify(value: unknown): string;
 }
 
-/** Runs an operation. A mutation is retried only if each of its inputs has an `idempotencyKey`. Rejects only when the signal aborts. */
+/**
+ * Runs an operation. A mutation is retried only if each of its inputs is a variable that has an `idempotencyKey`. Rejects only when the
+ * signal aborts.
+ */
 export async function query<Data, Variables>(
   http: Http,
   document: TypedDocument<Data, Variables>,
