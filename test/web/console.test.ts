@@ -81,10 +81,40 @@ it('asks before it takes the wire from somebody', async () => {
   await other.getByRole('button', { name: 'Take it over' }).click();
   await isLive(other);
   await page.getByText('Somebody has opened this console elsewhere.').waitFor();
+  // The same question for whoever wants it back.
+  await page.getByRole('button', { name: 'Connect again' }).click();
+  await page.getByRole('heading', { name: 'Somebody is at this console' }).waitFor();
+  await page.getByText('Anton Adler').waitFor();
+  expect((await readSessions()).filter(({ state }) => state === 'attached').length).toBe(1);
+  await isLive(other);
+  await page.getByRole('button', { name: 'Take it over' }).click();
+  await isLive();
+  await other.getByText('Somebody has opened this console elsewhere.').waitFor();
   await other.close();
 });
 
+it('asks nobody about the session that they have left themselves, though the server may not know yet that it was', async () => {
+  const tab = await desk.openTab(page, '/icon.svg');
+  // A close on its way: the server's end of the socket stays open.
+  await tab.routeWebSocket(/\/console\/ws/, (socket) => {
+    socket.connectToServer();
+    socket.onClose(() => {});
+  });
+  await tab.goto(desk.baseUrl + toConsole());
+  await tab.getByRole('button', { name: 'Take it over' }).click();
+  await isLive(tab);
+  await expect.poll(() => readTerminal(tab)).toContain('root@web-02:~#');
+  await tab.getByRole('button', { name: 'Disconnect' }).click();
+  await tab.getByText('You have left the console.').waitFor();
+  expect((await readSessions())[0]?.state).toBe('attached');
+  await tab.getByRole('button', { name: 'Connect again' }).click();
+  await isLive(tab);
+  await tab.close();
+  await page.bringToFront();
+});
+
 it('connects again', async () => {
+  await expect.poll(async () => (await readSessions())[0]?.state).not.toBe('attached');
   await page.getByRole('button', { name: 'Connect again' }).click();
   await isLive();
   await expect.poll(readTerminal).toContain('root@web-02:~#');

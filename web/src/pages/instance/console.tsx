@@ -62,20 +62,44 @@ export default function Console({ project, instance }: TabProps) {
       </Empty>
     );
   }
-  return <TakeoverCheck project={project} instance={instance} />;
+  return <Attempts project={project} instance={instance} />;
+}
+
+/** Each attempt to connect is a new session, and asks anew. */
+function Attempts(props: TabProps) {
+  const [{ attempt, previousId }, setAttempt] = useState<{ attempt: number; previousId: string | null }>({ attempt: 0, previousId: null });
+  return (
+    <TakeoverCheck
+      key={attempt}
+      {...props}
+      previousId={previousId}
+      onAgain={(sessionId) => setAttempt({ attempt: attempt + 1, previousId: sessionId })}
+    />
+  );
+}
+
+interface AttemptProps extends TabProps {
+  /** Begins another attempt, after one with this session. */
+  onAgain(sessionId: string | null): void;
+}
+
+interface TakeoverCheckProps extends AttemptProps {
+  /** The session of the attempt before: the server may not know yet that it was left. */
+  readonly previousId: string | null;
 }
 
 /** Asks for confirmation if opening the console would end an attached session. */
-function TakeoverCheck({ project, instance }: TabProps) {
+function TakeoverCheck({ project, instance, previousId, onAgain }: TakeoverCheckProps) {
   const [isSure, setSure] = useState(false);
   const { data, error, refetch } = useQuery(OccupiedQuery, {
     variables: { id: project.id, instanceId: instance.id, filter: { instanceId: instance.id, running: true } },
     fetchPolicy: 'no-cache',
   });
-  if (isSure || data?.project?.instance?.consoleOccupied === false) return <Attempts project={project} instance={instance} />;
+  const attached = data?.project?.consoleSessions.nodes.find(({ kind, state }) => kind === 'serial' && state === 'attached');
+  const isFree = data?.project?.instance?.consoleOccupied === false || (attached && attached.id === previousId);
+  if (isSure || isFree) return <OpenConsole project={project} instance={instance} onAgain={onAgain} />;
   if (error) return <Problem failure={toFailure(error)} retry={() => void refetch().catch(() => {})} />;
   if (!data) return <Loading />;
-  const attached = data.project?.consoleSessions.nodes.find(({ kind, state }) => kind === 'serial' && state === 'attached');
   return <Occupied session={attached ?? null} onSure={() => setSure(true)} />;
 }
 
@@ -100,15 +124,10 @@ function Occupied({ session, onSure }: { session: Session | null; onSure(): void
   );
 }
 
-/** Each attempt to connect is a new session. */
-function Attempts(props: TabProps) {
-  const [attempt, setAttempt] = useState(0);
-  return <OpenConsole key={attempt} {...props} onAgain={() => setAttempt(attempt + 1)} />;
-}
-
-function OpenConsole({ project, instance, onAgain }: TabProps & { onAgain(): void }) {
+function OpenConsole({ project, instance, onAgain }: AttemptProps) {
   const { stream, state, kind, sessionId, leave } = useOpening(project.id, instance.id);
-  if (kind === 'vnc') return <Screen project={project} instance={instance} sessionId={sessionId} onAgain={onAgain} />;
+  const again = () => onAgain(sessionId);
+  if (kind === 'vnc') return <Screen project={project} instance={instance} sessionId={sessionId} onAgain={again} />;
   const hasEnded = state.name === 'ended';
   const closing = state.name === 'ended' && describeClosing(state.code, state.message);
   const waiting = state.name === 'waiting' && `${state.message} It is tried again.`;
@@ -120,7 +139,7 @@ function OpenConsole({ project, instance, onAgain }: TabProps & { onAgain(): voi
           {hasEnded ? 'ended' : state.name}
         </span>
         {hasEnded ? (
-          <button type="button" className="button small" onClick={onAgain}>
+          <button type="button" className="button small" onClick={again}>
             Connect again
           </button>
         ) : (
