@@ -261,6 +261,72 @@ it('a dashboard is made once, also where the first response does not tell whethe
   expect(made.map(({ id }) => id)).toEqual([page.url().split('/').at(-1)]);
 });
 
+it('a dashboard that is made, moved or deleted late takes nobody back who has left, and is sent once', async () => {
+  const place = { organizationId: desk.demo.organization_id, projectId: desk.demo.project_id };
+  const make = async (name: string) => {
+    const { createDashboard } = await desk.graphql<{ createDashboard: { dashboard: { id: string } } }>(
+      'mutation ($input: CreateDashboardInput!) { createDashboard(input: $input) { dashboard { id } } }',
+      { input: { ...place, name, isPublic: true } },
+    );
+    return createDashboard.dashboard.id;
+  };
+  const hold = async (operation: string) => {
+    let [sent, release] = [0, () => {}];
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const stop = await intercept(operation, async (route) => {
+      sent += 1;
+      await held;
+      await route.continue();
+    });
+    return { count: () => sent, release: () => release(), stop };
+  };
+  const dialog = page.getByRole('dialog');
+  const endsAtList = async (toast: string) => {
+    await page.getByText(toast).waitFor();
+    await page.waitForTimeout(200);
+    expect(page.url()).toBe(desk.baseUrl + desk.toPage('dashboards'));
+  };
+
+  await open('dashboards');
+  await page.getByRole('button', { name: 'Make a dashboard' }).click();
+  await dialog.getByRole('textbox', { name: 'Name' }).fill('Made late');
+  const making = await hold('CreateDashboard');
+  for (let time = 0; time < 2; time += 1) await dialog.getByRole('textbox', { name: 'Name' }).press('Enter');
+  await dialog.getByRole('button', { name: 'Making …' }).waitFor();
+  await expect.poll(making.count).toBe(1);
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  making.release();
+  await endsAtList('“Made late” is made.');
+  expect(making.count()).toBe(1);
+  await making.stop();
+
+  await open(`dashboards/${await make('Moved late')}`);
+  await page.getByRole('combobox', { name: 'Move to' }).selectOption({ label: 'Sandbox' });
+  const moving = await hold('PatchDashboard');
+  for (let time = 0; time < 2; time += 1) await page.getByRole('button', { name: 'Move', exact: true }).dispatchEvent('click');
+  await page.getByRole('link', { name: 'All dashboards' }).click();
+  await page.getByRole('heading', { name: 'Dashboards', exact: true }).waitFor();
+  moving.release();
+  await endsAtList('“Moved late” is in Sandbox now.');
+  expect(moving.count()).toBe(1);
+  await moving.stop();
+
+  await open(`dashboards/${await make('Deleted late')}`);
+  await page.getByRole('button', { name: 'Delete …' }).click();
+  const deleting = await hold('DeleteDashboard');
+  for (let time = 0; time < 2; time += 1) await dialog.getByRole('button', { name: 'Delete it' }).dispatchEvent('click');
+  await dialog.getByRole('button', { name: 'Keep it' }).click();
+  await page.getByRole('link', { name: 'All dashboards' }).click();
+  await page.getByRole('heading', { name: 'Dashboards', exact: true }).waitFor();
+  deleting.release();
+  await endsAtList('“Deleted late” is deleted.');
+  expect(deleting.count()).toBe(1);
+  await deleting.stop();
+});
+
 it('a dashboard that was saved without an answer is taken for one’s own, also once more was written', async () => {
   const place = { organizationId: desk.demo.organization_id, projectId: desk.demo.project_id };
   const { createDashboard } = await desk.graphql<{ createDashboard: { dashboard: { id: string } } }>(

@@ -7,6 +7,7 @@ import { randomKey } from '../../graphql/key.ts';
 import { type Failure, toFailure } from '../../graphql/link.ts';
 import { toPage } from '../../parts/address.ts';
 import { AllNotes, type ReadParts, readPages, useAll } from '../../parts/all.tsx';
+import { useMounted } from '../../parts/mounted.ts';
 import { useToast } from '../../parts/toast.tsx';
 import { DeleteDashboard, PatchDashboard, type Place } from './document.ts';
 import { Refusal } from './refusal.tsx';
@@ -90,6 +91,8 @@ function Move({ place, name, version, isDirty, refetch, onGone }: ManageProps) {
   const apollo = useApolloClient();
   const toast = useToast();
   const [, navigate] = useLocation();
+  const isMounted = useMounted();
+  const [isBusy, setBusy] = useState(false);
   const [failure, setFailure] = useState<Failure | null>(null);
   const [target, setTarget] = useState('');
   const all = useAll(useMemo(() => readProjectsBeside(place.projectId), [place.projectId]));
@@ -98,15 +101,18 @@ function Move({ place, name, version, isDirty, refetch, onGone }: ManageProps) {
   if (hasNone) return <span>There is no other project of this organization in which you may edit dashboards.</span>;
 
   const move = async () => {
+    if (isBusy) return;
+    setBusy(true);
     const input = { ...place, project: target, expectedVersion: version, idempotencyKey: randomKey() };
     setFailure(null);
     try {
       await apollo.mutate({ mutation: PatchDashboard, variables: { input } });
       onGone();
       toast(`“${name}” is in ${others.find(({ id }) => id === target)?.name ?? 'the other project'} now.`);
-      navigate(toPage(target, `dashboards/${place.id}`), { replace: true });
+      if (isMounted()) navigate(toPage(target, `dashboards/${place.id}`), { replace: true });
     } catch (error) {
       setFailure(toFailure(error));
+      setBusy(false);
       refetch();
     }
   };
@@ -124,7 +130,7 @@ function Move({ place, name, version, isDirty, refetch, onGone }: ManageProps) {
           ))}
         </select>
       </label>
-      <button type="button" className="button" disabled={isDirty || !target} onClick={move}>
+      <button type="button" className="button" disabled={isDirty || !target} aria-disabled={isBusy} onClick={move}>
         Move
       </button>
       <AllNotes all={all} name="projects" />
@@ -142,17 +148,22 @@ function Delete({ place, name, version, refetch, onGone, isOpen, close }: Manage
   const apollo = useApolloClient();
   const toast = useToast();
   const [, navigate] = useLocation();
+  const isMounted = useMounted();
+  const [isBusy, setBusy] = useState(false);
   const [failure, setFailure] = useState<Failure | null>(null);
   const remove = async () => {
+    if (isBusy) return;
+    setBusy(true);
     const input = { ...place, expectedVersion: version, idempotencyKey: randomKey() };
     setFailure(null);
     try {
       await apollo.mutate({ mutation: DeleteDashboard, variables: { input } });
       onGone();
       toast(`“${name}” is deleted.`);
-      navigate(toPage(place.projectId, 'dashboards'), { replace: true });
+      if (isMounted()) navigate(toPage(place.projectId, 'dashboards'), { replace: true });
     } catch (error) {
       setFailure(toFailure(error));
+      setBusy(false);
       refetch();
     }
   };
@@ -164,7 +175,7 @@ function Delete({ place, name, version, refetch, onGone, isOpen, close }: Manage
       <p>It is gone for everyone in the project, and cannot be brought back.</p>
       <Refusal failure={failure} words={deleteWords} />
       <div className="actions">
-        <button type="button" className="button danger" onClick={remove}>
+        <button type="button" className="button danger" aria-disabled={isBusy} onClick={remove}>
           Delete it
         </button>
         <button type="button" className="button" onClick={close}>

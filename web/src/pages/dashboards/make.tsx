@@ -6,6 +6,8 @@ import { graphql } from '../../graphql/graphql.ts';
 import { randomKey } from '../../graphql/key.ts';
 import { type Failure, isUncertain, toFailure } from '../../graphql/link.ts';
 import { toPage } from '../../parts/address.ts';
+import { useMounted } from '../../parts/mounted.ts';
+import { useToast } from '../../parts/toast.tsx';
 import { openUnsent } from '../../session/unsent.ts';
 import { Flags } from '../dashboard/form.tsx';
 import { FieldErrors, Refusal } from '../dashboard/refusal.tsx';
@@ -61,7 +63,9 @@ const nothing = { name: '', description: '', isDefault: false, isPublic: false }
 
 function MakeForm({ draftKey, organizationId, projectId, close }: Omit<MakeProps, 'isOpen'>) {
   const apollo = useApolloClient();
+  const toast = useToast();
   const [, navigate] = useLocation();
+  const isMounted = useMounted();
   const [content, setContent] = useState(() => unsent.get(draftKey) ?? nothing);
   const [failure, setFailure] = useState<Failure | null>(null);
   const [isBusy, setBusy] = useState(false);
@@ -75,13 +79,16 @@ function MakeForm({ draftKey, organizationId, projectId, close }: Omit<MakeProps
   };
   const make = async (event: FormEvent) => {
     event.preventDefault();
+    if (isBusy) return;
     setBusy(true);
     setFailure(null);
     try {
       const input = { organizationId, projectId, idempotencyKey: key.current, ...content };
       const { data } = await apollo.mutate({ mutation: CreateDashboard, variables: { input } });
-      unsent.delete(draftKey);
-      navigate(toPage(projectId, `dashboards/${data?.createDashboard?.dashboard.id}`));
+      // Whoever has closed the dialog may be writing another one already.
+      if (isMounted() || unsent.get(draftKey) === content) unsent.delete(draftKey);
+      if (isMounted()) navigate(toPage(projectId, `dashboards/${data?.createDashboard?.dashboard.id}`));
+      else toast(`“${content.name}” is made.`);
     } catch (error) {
       const refused = toFailure(error);
       if (!isUncertain(refused)) key.current = randomKey();
