@@ -48,44 +48,12 @@ export function createProjectReader({ documents, trusted, semaphore, schema }: P
 /** Reads the project that a request names; null where it names none. Never rejects. */
 export type ReadProject = (request: IncomingMessage, userId: string) => ProjectIds | null | Promise<ProjectIds | null>;
 
-/**
- * GraphQL over HTTP. A POST with JSON, as nearly every request is, passes through the same plugins by `getEnveloped`, without Yoga's
- * HTTP handler, which takes more CPU than all the rest; that serves all others.
- */
-export function createGraphqlHandler(dependencies: ContextDependencies & { pipeline: Pipeline; streams: EventStreams }): Middleware {
-  const { yoga, getEnveloped, trusted, documents } = dependencies.pipeline;
-  const serve = withPermit(dependencies, async (request, response) => {
-    const exchange = exchangeOf(request);
-    const accepted = readAccept(request);
-    const context = openContext(dependencies, exchange);
-    if (request.method === 'POST') {
-      if (await answerPost(request, response, accepted, context)) return;
-    } else {
-      const parameters = readQueryString(request.url ?? '');
-      checkParameters(parameters);
-      await takeTurn(parameters.get('query') ?? '', context, exchange);
-    }
-    setHeaders(response);
-    const { mediaType, canStream } = accepted;
-    const isHead = request.method === 'HEAD';
-    // Yoga does not support HEAD, which is GET without the body: Node omits that.
-    if (isHead) request.method = 'GET';
-    const responseForm = canStream && !isHead ? 'stream' : 'single';
-    const whenSent = () => whenTaken(response);
-    try {
-      await yoga(request, response, {
-        exchange,
-        responseForm,
-        mediaType,
-        streams: dependencies.streams,
-        beginStream: () => dependencies.streams.add(response, context.requireViewer().userId),
-        whenSent,
-        openContext: () => context,
-      });
-    } finally {
-      if (isHead) request.method = 'HEAD';
-    }
-  });
+type GraphqlDependencies = ContextDependencies & { pipeline: Pipeline; streams: EventStreams };
+
+/** Serves GraphQL over HTTP. */
+export function createGraphqlHandler(dependencies: GraphqlDependencies): Middleware {
+  const handler = new GraphqlHandler(dependencies);
+  const serve = withPermit(dependencies, (request, response) => handler.serve(request, response));
   return (request, response, next) => {
     const exchange = exchangeOf(request);
     exchange.operation = 'graphql';
@@ -93,52 +61,98 @@ export function createGraphqlHandler(dependencies: ContextDependencies & { pipel
     exchange.headers.push('Cache-Control', 'no-store');
     return serve(request, response, next);
   };
+}
+
+/**
+ * A POST with JSON, as nearly every request is, passes through the same plugins by `getEnveloped`, without Yoga's HTTP handler, which
+ * takes more CPU than all the rest; that serves all others.
+ */
+class GraphqlHandler {
+  constructor(private readonly dependencies: GraphqlDependencies) {}
+
+  async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const exchange = exchangeOf(request);
+    const accepted = readAccept(request);
+    const context = openContext(this.dependencies, exchange);
+    if (request.method === 'POST') {
+      if ((await this.#servePost(request, response, accepted, context)) === 'answered') return;
+    } else {
+      const parameters = readQueryString(request.url ?? '');
+      checkParameters(parameters);
+      await this.#takeTurn(parameters.get('query') ?? '', context, exchange);
+    }
+    await this.#serveByYoga(request, response, accepted, context);
+  }
+
+  /** Answers a POST, unless there is something unusual about it. */
+  async #servePost(
+    request: IncomingMessage,
+    response: ServerResponse,
+    { mediaType, canStream }: Accepted,
+    context: Context,
+  ): Promise<'answered' | 'unusual'> {
+    const { getEnveloped, trusted } = this.dependencies.pipeline;
+    const exchange = exchangeOf(request);
+    const body = await exchange.readBody();
+    moveJsonPart(body, 'variables');
+    if (Object.keys(body).length === 0) throw Fault.invalidRequest('The body must name a `query`.');
+    checkDocumentId(Object.hasOwn(body, 'documentId'));
+    if (typeof body.query === 'string') await this.#takeTurn(body.query, context, exchange);
+    const operation = request.url === '/graphql' ? readOperation(body) : null;
+    if (operation && mediaType) {
+      const enveloped = getEnveloped({ exchange, responseForm: 'single', openContext: () => context });
+      const result = await runOperation(enveloped, operation, { canStream, trusted });
+      if (result) {
+        await this.#sendResult(response, result, { mediaType, context, exchange });
+        return 'answered';
+      }
+    }
+    // Yoga takes what is in `body` for the parsed body of a request that has been read.
+    Object.assign(request, { body });
+    return 'unusual';
+  }
+
+  async #serveByYoga(
+    request: IncomingMessage,
+    response: ServerResponse,
+    { mediaType, canStream }: Accepted,
+    context: Context,
+  ): Promise<void> {
+    const { pipeline, streams } = this.dependencies;
+    setHeaders(response);
+    const isHead = request.method === 'HEAD';
+    // Yoga does not support HEAD, which is GET without the body: Node omits that.
+    if (isHead) request.method = 'GET';
+    try {
+      await pipeline.yoga(request, response, {
+        exchange: exchangeOf(request),
+        responseForm: canStream && !isHead ? 'stream' : 'single',
+        mediaType,
+        streams,
+        beginStream: () => streams.add(response, context.requireViewer().userId),
+        whenSent: () => whenTaken(response),
+        openContext: () => context,
+      });
+    } finally {
+      if (isHead) request.method = 'HEAD';
+    }
+  }
 
   /** Waits for the turn to parse a document; after a long wait the viewer is admitted again, as after one for a permit. */
-  async function takeTurn(text: string, context: Context, { turnOwner }: Exchange): Promise<void> {
-    const turn = documents.takeTurn(turnOwner, text);
+  async #takeTurn(text: string, context: Context, { turnOwner }: Exchange): Promise<void> {
+    const turn = this.dependencies.pipeline.documents.takeTurn(turnOwner, text);
     if (!turn) return;
     const beganAt = performance.now();
     await turn;
     if (performance.now() - beganAt > ADMISSION_MAX_AGE_MS) await context.admitAgain();
   }
 
-  /** Answers a POST without Yoga's HTTP handler, if there is nothing unusual about it; returns whether it has. */
-  async function answerPost(
-    request: IncomingMessage,
-    response: ServerResponse,
-    { mediaType, canStream }: Accepted,
-    context: Context,
-  ): Promise<boolean> {
-    const exchange = exchangeOf(request);
-    const body = await exchange.readBody();
-    moveJsonPart(body, 'variables');
-    if (Object.keys(body).length === 0) throw Fault.invalidRequest('The body must name a `query`.');
-    checkDocumentId(Object.hasOwn(body, 'documentId'));
-    if (typeof body.query === 'string') await takeTurn(body.query, context, exchange);
-    const operation = request.url === '/graphql' ? readOperation(body) : null;
-    if (operation && mediaType) {
-      const enveloped = getEnveloped({ exchange, responseForm: 'single', openContext: () => context });
-      const result = await runOperation(enveloped, operation, { canStream, trusted });
-      if (result) {
-        await sendResult(response, result, { mediaType, context, exchange });
-        return true;
-      }
-    }
-    // Yoga takes what is in `body` for the parsed body of a request that has been read.
-    Object.assign(request, { body });
-    return false;
-  }
-
   /** Serializes and sends a result of `runOperation`. */
-  async function sendResult(
-    response: ServerResponse,
-    result: ExecutionResult,
-    { mediaType, context, exchange }: SendOptions,
-  ): Promise<void> {
+  async #sendResult(response: ServerResponse, result: ExecutionResult, { mediaType, context, exchange }: SendOptions): Promise<void> {
     if (!result.errors) return sendCompressed(response, 200, await context.serializeResponse(result), `${mediaType}; charset=utf-8`);
     // Yoga determines the status and headers of errors.
-    const processed = processRegularResult(withText(maskResult(result, context.openLogger, exchange)), yoga.fetchAPI, mediaType);
+    const { fetchAPI } = this.dependencies.pipeline.yoga;
+    const processed = processRegularResult(withText(maskResult(result, context.openLogger, exchange)), fetchAPI, mediaType);
     const { 'content-type': type = mediaType, 'content-length': _length, ...headers } = readHeaders(processed);
     sendCompressed(response, processed.status, await processed.text(), type, headers);
   }
