@@ -265,6 +265,24 @@ it.each(['by themselves', 'by what the poll finds'])('sessions that end at the s
   expect(saved).toEqual([{ reason: how === 'by themselves' ? 'console_closed' : 'console_moved', count: ids.length }]);
 });
 
+it('a client that is attached while its session is saved as left is saved as attached at once', async () => {
+  const saved: boolean[] = [];
+  const query = async (strings: TemplateStringsArray, ...values: unknown[]) => {
+    if (!strings.join('').includes('is_detached')) return [];
+    saved.push((values[3] as boolean[])[0] ?? expect.unreachable('one session is saved'));
+    if (saved.length === 1) session.attach({ bufferedAmount: 0, send() {}, pause() {}, resume() {}, close() {} }, 0);
+    return [];
+  };
+  const sessions = new LiveSessions({ database: { query } as unknown as Database, log: createLogger('silent'), idleMs: 60_000 });
+  const endpoint = { kind: 'serial', host: '127.0.0.1', port: guest.port, socketPath: null } as const;
+  const { project_id: projectId, users } = app.demo;
+  const session = sessions.open({ id: randomUUID(), projectId, instanceId: instance, userId: users.member.id, endpoint });
+  sessions.saveDetached(session);
+  await expect.poll(() => saved, { timeout: 2_000 }).toEqual([true, false]);
+  session.stop('ended');
+  await sessions.close();
+});
+
 it('no session is ended as silent before its process has had time to save it, also after an outage between two sweeps', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] });
   const sleeping = vi.spyOn(timers, 'setTimeout').mockImplementation(
