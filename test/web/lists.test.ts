@@ -369,6 +369,9 @@ describe('tasks', () => {
     await page.keyboard.press('Escape');
     await expect.poll(() => page.url()).not.toContain('open=');
     await expect.poll(() => page.evaluate(() => document.activeElement?.getAttribute('role'))).toBe('grid');
+    // What was closed is not opened again by the way back.
+    await page.goBack();
+    expect(page.url()).not.toContain('open=');
     await page.goto(address);
     await panel.getByRole('heading', { name: kind }).waitFor();
   });
@@ -384,6 +387,26 @@ describe('tasks', () => {
       .filter({ hasText: /so far|ago$/ })
       .evaluateAll((cells) => cells.filter((cell) => cell.scrollWidth > cell.clientWidth).map((cell) => cell.textContent));
     expect(cut).toEqual([]);
+  });
+
+  it('one that is open beside a list without it follows what happens', async () => {
+    const { organization_id: organizationId, project_id: projectId } = desk.demo;
+    const { project } = await desk.graphql<{ project: { tasks: { nodes: Array<{ id: string }> } } }>(
+      'query ($id: ID!) { project(id: $id) { tasks(first: 1, filter: { status: running }) { nodes { id } } } }',
+      { id: projectId },
+    );
+    const id = project.tasks.nodes[0]?.id ?? '';
+    await open(`tasks?attention=failed_24h&open=${id}`);
+    const panel = page.getByRole('dialog');
+    await panel.getByText('running', { exact: true }).waitFor();
+    await page.locator('.connection[data-state="live"]').waitFor();
+    if (!desk.app) throw new Error('this test writes to the embedded database');
+    await desk.app.database.query`UPDATE tasks SET status = 'succeeded', finished = now() WHERE id = ${id}::uuid`;
+    const input = { organizationId, projectId, kind: 'task.succeeded', severity: 'info', title: 'It is done.' };
+    await desk.graphql('mutation ($input: PublishNotificationInput!) { publishNotification(input: $input) { notification { id } } }', {
+      input,
+    });
+    await panel.getByText('succeeded', { exact: true }).waitFor({ timeout: 30_000 });
   });
 
   it('a hundred thousand of them scroll without growing memory', async () => {

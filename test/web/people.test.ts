@@ -106,8 +106,34 @@ describe('console sessions', () => {
     expect(await listSessions()).toMatchObject([{ state: 'over', endReason: 'ended', userEmail: 'member@acme.example' }]);
     await page.keyboard.press('Escape');
     await page.getByRole('heading', { name: 'No session is like this' }).waitFor();
+    // What was closed is not opened again by the way back.
+    await page.goBack();
+    expect(page.url()).not.toContain('open=');
     await page.getByRole('button', { name: 'Show all sessions' }).click();
     await row('member@acme.example').getByText('somebody ended it').waitFor();
+  });
+
+  it('are each asked about anew where another one is opened', async () => {
+    const [session] = await listSessions();
+    await page.route('**/graphql', async (route) => {
+      const { query, variables } = route.request().postDataJSON();
+      if (!query.startsWith('query ConsoleSession(')) return route.fallback();
+      const response = await route.fetch({ postData: { query, variables: { ...variables, id: session?.id } } });
+      const { data } = await response.json();
+      const node = { ...data.node, id: variables.id, userEmail: variables.id, state: 'attached', ended: null, endReason: null };
+      await route.fulfill({ json: { data: { ...data, node } } });
+    });
+    await show(`${desk.toPage('people/sessions')}?open=${desk.demo.project_id}`);
+    const dialog = page.getByRole('dialog', { name: 'Console session' });
+    const ask = dialog.getByRole('button', { name: 'End this session' });
+    await ask.click();
+    await dialog.getByText('End the session of').waitFor();
+    await page.evaluate((id) => history.pushState(null, '', `?open=${id}`), desk.demo.organization_id);
+    await dialog.getByText(desk.demo.organization_id, { exact: true }).first().waitFor();
+    await ask.waitFor();
+    expect(await dialog.getByText('End the session of').count()).toBe(0);
+    await page.unroute('**/graphql');
+    await page.keyboard.press('Escape');
   });
 
   it('of others are for admins alone', async () => {

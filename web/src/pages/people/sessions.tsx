@@ -127,7 +127,15 @@ export function ConsoleSessions({ projectId }: { projectId: string }) {
         }
         onOpen={({ id }) => address.set({ open: id })}
       />
-      {open && <SessionDialog projectId={projectId} id={open} onClose={() => address.set({ open: null })} onEnded={list.refresh} />}
+      {open && (
+        <SessionDialog
+          key={open}
+          projectId={projectId}
+          id={open}
+          onClose={() => address.set({ open: null }, { replace: true })}
+          onEnded={list.refresh}
+        />
+      )}
     </>
   );
 }

@@ -6,6 +6,7 @@ import { Id } from '../../parts/id.tsx';
 import { Query } from '../../parts/query.tsx';
 import { Empty } from '../../parts/states.tsx';
 import { ExactTime } from '../../parts/time.tsx';
+import { Updates } from '../../parts/updates.ts';
 import { Duration, TaskInstance } from './columns.tsx';
 import { TaskFields } from './task.ts';
 import './tasks.css';
@@ -37,7 +38,7 @@ export function TaskPanel({ projectId }: { projectId: string }) {
   return (
     <Dialog
       open
-      onClose={() => set({ open: null })}
+      onClose={() => set({ open: null }, { replace: true })}
       modal={false}
       portal={false}
       hideOnInteractOutside={false}
@@ -48,15 +49,18 @@ export function TaskPanel({ projectId }: { projectId: string }) {
         ×
       </DialogDismiss>
       <Query key={id} document={TaskQuery} variables={{ id }}>
-        {({ node }) =>
-          node?.__typename === 'Task' && node.project.id === projectId ? (
-            <Facts projectId={projectId} task={node} />
-          ) : (
-            <Empty title="There is no such task">
-              <p>It is gone, or it belongs to another project.</p>
-            </Empty>
-          )
-        }
+        {({ node }, refetch) => (
+          <>
+            <Updates update={refetch} />
+            {node?.__typename === 'Task' && node.project.id === projectId ? (
+              <Facts projectId={projectId} task={node} />
+            ) : (
+              <Empty title="There is no such task">
+                <p>It is gone, or it belongs to another project.</p>
+              </Empty>
+            )}
+          </>
+        )}
       </Query>
     </Dialog>
   );
