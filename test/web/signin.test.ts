@@ -233,6 +233,20 @@ describe('the identity provider', () => {
     await failed;
   });
 
+  it('that is away is named where a credential is no longer taken, and asked again by itself', async () => {
+    await page.route(/\/token$/, (route) => route.abort());
+    await page.evaluate(() => {
+      const session = JSON.parse(sessionStorage.getItem('portico:session') ?? '{}');
+      sessionStorage.setItem('portico:session', JSON.stringify({ ...session, credential: 'no-longer-taken' }));
+      location.reload();
+    });
+    await page.getByRole('heading', { name: 'The identity provider does not answer' }).first().waitFor();
+    await page.getByText('Trying again in').first().waitFor();
+    await page.unroute(/\/token$/);
+    await page.getByRole('heading', { name: 'Needs attention' }).waitFor();
+    await page.locator('.connection[data-state="live"]').waitFor();
+  });
+
   it('is asked by code that was loaded with the page: a later build may not have it', async () => {
     const { credential } = await stored(page);
     // Before the credential ends, which would be renewed then.

@@ -7,6 +7,7 @@ const reasons: Readonly<Record<string, string>> = {
   connection_closed: 'The server closed the connection.',
   restart: 'The server starts anew.',
   service_unavailable: 'The database is away.',
+  credential_unavailable: 'The identity provider does not answer.',
   rate_limited: 'There were too many requests.',
   too_many_sockets: 'Too many tabs or programs of yours follow a feed.',
   not_found: 'The project is gone, or you may not see it any more.',

@@ -29,6 +29,7 @@ const titles: Readonly<Record<string, string>> = {
   session_required: 'An API key may not do this',
   rate_limited: 'Too many requests',
   service_unavailable: 'The database is away',
+  credential_unavailable: 'The identity provider does not answer',
   unreachable: 'The server does not answer',
 };
 const advice: Readonly<Record<string, string>> = {
@@ -37,10 +38,11 @@ const advice: Readonly<Record<string, string>> = {
   session_required: 'Sign in as a person, not with a key.',
   rate_limited: 'The budget of this hour is spent.',
   service_unavailable: 'What you see is what was read last.',
+  credential_unavailable: 'Your session is renewed once it is back.',
   unreachable: 'The network or the server is away.',
 };
 /** Errors of what is away, and will be back. */
-const away = ['service_unavailable', 'unreachable'];
+const away = ['service_unavailable', 'credential_unavailable', 'unreachable'];
 /** Transient errors, which are retried automatically. */
 const passing = ['rate_limited', ...away];
 
