@@ -215,6 +215,8 @@ it('takes back what the server refuses, and says its words', async () => {
   await page.getByRole('alert').getByText('Not on a Sunday.').waitFor();
   await expect.poll(() => row(page, 'Measured 13.').getAttribute('class')).toContain('unread');
   await expectUnread(before);
+  await page.getByRole('button', { name: 'Mark 1 selected as read' }).waitFor();
+  await row(page, 'Measured 13.').getByRole('checkbox').uncheck();
   await page.unroute('**/graphql');
   await page.getByRole('alert').getByRole('button', { name: 'Close' }).click();
 });

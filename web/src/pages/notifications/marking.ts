@@ -72,12 +72,13 @@ export interface Marking {
   /** Why the last request failed. */
   readonly failure: Failure | null;
   forgetFailure(): void;
-  markThese(ids: readonly string[]): Promise<void>;
+  /** Each resolves to whether it succeeded. */
+  markThese(ids: readonly string[]): Promise<boolean>;
   /** Marks all up to a sequence number; `left` later ones stay unread. */
-  markThrough(sequence: number, left: number): Promise<void>;
+  markThrough(sequence: number, left: number): Promise<boolean>;
   /** Marks those that match a filter, up to a sequence number. */
-  markFiltered(filter: Filter, sequence: number): Promise<void>;
-  markAll(newest: number): Promise<void>;
+  markFiltered(filter: Filter, sequence: number): Promise<boolean>;
+  markAll(newest: number): Promise<boolean>;
 }
 
 /** Marks notifications as read, optimistically: the page is updated at once, and rolled back if the server rejects it. */
@@ -125,10 +126,12 @@ export function useMarking(projectId: string): Marking {
       try {
         const marked = await work();
         toast(marked === 0 ? 'They had been read.' : `${formatNumber(marked)} marked as read.`);
+        return true;
       } catch (error) {
         const failure = toFailure(error);
         if (failure.code === 'not_authenticated') signOut('not_authenticated');
         else setFailure(failure);
+        return false;
       } finally {
         setBusy((before) => before - 1);
       }

@@ -60,10 +60,12 @@ function Feed({ projectId, filter, marking, table }: FeedProps) {
   const news = useArrivals(read, filter, () => (table.current?.scrollTop ?? 0) < 1);
   const opened = get('open');
   // With the filter “unread”, rows marked one by one stay in place; only marking many at once reloads the list.
-  const tidy = () => filter.unread && news.readAnew();
-  const markSelected = () => {
+  const tidy = (isMarked: boolean) => isMarked && filter.unread && news.readAnew();
+  const markSelected = async () => {
     setSelected(new Set());
-    marking.markThese([...selected]).then(tidy);
+    const isMarked = await marking.markThese([...selected]);
+    if (!isMarked) setSelected((since) => new Set([...selected, ...since]));
+    tidy(isMarked);
   };
   useReadKey(() => {
     if (opened) marking.markThese([opened]);
