@@ -32,7 +32,7 @@ function endpointOf({ kind, host, port, socketPath }: EndpointRow): Endpoint | n
 export async function findInstance(database: Database, projectId: string, instanceId: string): Promise<ConsoleInstance | null> {
   const [row] = await database.query<EndpointRow & { name: string; status: InstanceStatus; newSessionId: string | null }>`
     SELECT instance.name, instance.status, endpoint.kind, endpoint.host, endpoint.port,
-      endpoint.socket_path AS "socketPath", uuid_v7() AS "newSessionId"
+      endpoint.socket_path AS "socketPath", uuid_v7()::uuid AS "newSessionId"
     FROM instances AS instance LEFT JOIN console_endpoints AS endpoint ON endpoint.instance_id = instance.id
     WHERE instance.id = ${instanceId}::uuid AND instance.project_id = ${projectId}::uuid AND instance.status <> 'deleted'`;
   return row ? { name: row.name, status: row.status, endpoint: endpointOf(row), newSessionId: String(row.newSessionId) } : null;
