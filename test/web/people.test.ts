@@ -123,15 +123,22 @@ describe('console sessions', () => {
       const node = { ...data.node, id: variables.id, userEmail: variables.id, state: 'attached', ended: null, endReason: null };
       await route.fulfill({ json: { data: { ...data, node } } });
     });
-    await show(`${desk.toPage('people/sessions')}?open=${desk.demo.project_id}`);
     const dialog = page.getByRole('dialog', { name: 'Console session' });
     const ask = dialog.getByRole('button', { name: 'End this session' });
+    const question = dialog.getByText('End the session of');
+    const [one, another] = [desk.demo.organization_id, desk.demo.project_id];
+    const open = async (id: string) => {
+      await page.evaluate((to) => history.pushState(null, '', `?open=${to}`), id);
+      await dialog.getByText(id, { exact: true }).first().waitFor();
+    };
+    await show(desk.toPage('people/sessions'));
+    // The first one is in the cache when it is opened again.
+    for (const id of [one, another]) await open(id);
     await ask.click();
-    await dialog.getByText('End the session of').waitFor();
-    await page.evaluate((id) => history.pushState(null, '', `?open=${id}`), desk.demo.organization_id);
-    await dialog.getByText(desk.demo.organization_id, { exact: true }).first().waitFor();
+    await question.waitFor();
+    await open(one);
     await ask.waitFor();
-    expect(await dialog.getByText('End the session of').count()).toBe(0);
+    expect(await question.count()).toBe(0);
     await page.unroute('**/graphql');
     await page.keyboard.press('Escape');
   });
