@@ -283,10 +283,10 @@ it('a dashboard that is made, moved or deleted late takes nobody back who has le
     return { count: () => sent, release: () => release(), stop };
   };
   const dialog = page.getByRole('dialog');
-  const endsAtList = async (toast: string) => {
+  const staysAt = async (rest: string, toast: string) => {
     await page.getByText(toast).waitFor();
     await page.waitForTimeout(200);
-    expect(page.url()).toBe(desk.baseUrl + desk.toPage('dashboards'));
+    expect(page.url()).toBe(desk.baseUrl + desk.toPage(rest));
   };
 
   await open('dashboards');
@@ -299,7 +299,7 @@ it('a dashboard that is made, moved or deleted late takes nobody back who has le
   await dialog.getByRole('button', { name: 'Cancel' }).click();
   await dialog.waitFor({ state: 'detached' });
   making.release();
-  await endsAtList('“Made late” is made.');
+  await staysAt('dashboards', '“Made late” is made.');
   expect(making.count()).toBe(1);
   await making.stop();
 
@@ -310,7 +310,7 @@ it('a dashboard that is made, moved or deleted late takes nobody back who has le
   await page.getByRole('link', { name: 'All dashboards' }).click();
   await page.getByRole('heading', { name: 'Dashboards', exact: true }).waitFor();
   moving.release();
-  await endsAtList('“Moved late” is in Sandbox now.');
+  await staysAt('dashboards', '“Moved late” is in Sandbox now.');
   expect(moving.count()).toBe(1);
   await moving.stop();
 
@@ -319,10 +319,10 @@ it('a dashboard that is made, moved or deleted late takes nobody back who has le
   const deleting = await hold('DeleteDashboard');
   for (let time = 0; time < 2; time += 1) await dialog.getByRole('button', { name: 'Delete it' }).dispatchEvent('click');
   await dialog.getByRole('button', { name: 'Keep it' }).click();
-  await page.getByRole('link', { name: 'All dashboards' }).click();
-  await page.getByRole('heading', { name: 'Dashboards', exact: true }).waitFor();
+  await page.locator('.side nav').getByRole('link', { name: 'Tasks' }).click();
+  await page.getByRole('heading', { name: 'Tasks', exact: true }).waitFor();
   deleting.release();
-  await endsAtList('“Deleted late” is deleted.');
+  await staysAt('tasks', '“Deleted late” is deleted.');
   expect(deleting.count()).toBe(1);
   await deleting.stop();
 });
