@@ -38,6 +38,9 @@ export interface Services {
 /** Opens a lease on a project for a subscription, which is ended with a fault when access to the project is lost. */
 export type WatchAccess = (project: ProjectScope, subscription: Revocable) => Lease;
 
+/** How long an admission counts while a request waits: as long as the lease of a socket does, until it is polled. */
+export const ADMISSION_MAX_AGE_MS = 1_000;
+
 /** The context of all resolvers: one for each request, and over a WebSocket one for each event of a subscription. */
 export interface Context extends ResponseContext {
   readonly database: Database;

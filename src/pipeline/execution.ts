@@ -1,6 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import { type ExecutionResult, execute, GraphQLError, subscribe } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
+import { ADMISSION_MAX_AGE_MS } from '../graph/context.ts';
 import { recordDuration } from '../kernel/duration.ts';
 import { statusByCode } from '../kernel/fault.ts';
 import { Pauses } from '../kernel/pauses.ts';
@@ -39,11 +40,13 @@ async function executeWithPermit(args: OperationArgs): Promise<ExecutionResult> 
   const context = args.contextValue;
   const owner = context.exchange?.turnOwner ?? context.viewer?.userId ?? 'anonymous';
   const permit = context.services.costlySemaphore.acquire(owner, () => 0);
+  const beganAt = performance.now();
   try {
     if (permit.acquired) await recordDuration(permit.acquired, context.recordWait);
     const pause = pauses.find(owner);
     if (pause) await recordDuration(pause, context.recordWait);
-    if (permit.acquired || pause) await context.admitAgain().catch((failure) => throwAsTransport(failure, context));
+    if (permit.acquired || performance.now() - beganAt > ADMISSION_MAX_AGE_MS)
+      await context.admitAgain().catch((failure) => throwAsTransport(failure, context));
     const before = performance.eventLoopUtilization();
     try {
       return await execute(args);

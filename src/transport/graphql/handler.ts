@@ -3,7 +3,7 @@ import { type ExecutionResult, type GraphQLSchema, getOperationAST, OperationTyp
 import { processRegularResult } from 'graphql-yoga';
 import type { ProjectIds } from '../../access/scope.ts';
 import { findProjectIds } from '../../graph/accesscheck.ts';
-import type { Context, Services } from '../../graph/context.ts';
+import { ADMISSION_MAX_AGE_MS, type Context, type Services } from '../../graph/context.ts';
 import { Fault } from '../../kernel/fault.ts';
 import { moveJsonPart } from '../../kernel/json/exact.ts';
 import { withText } from '../../pipeline/formatting.ts';
@@ -17,7 +17,7 @@ import { sendCompressed } from '../http/compress.ts';
 import { type ContextDependencies, openContext } from '../http/context.ts';
 import { type EventStreams, whenTaken } from '../http/eventstreams.ts';
 import { type Exchange, exchangeOf, type Middleware } from '../http/exchange.ts';
-import { ADMISSION_MAX_AGE_MS, withPermit } from '../http/permit.ts';
+import { withPermit } from '../http/permit.ts';
 import { setHeaders } from '../http/send.ts';
 import { readQueryString } from '../http/url.ts';
 import { checkDocumentId, checkParameters, type OperationRequest, readOperation } from './request.ts';

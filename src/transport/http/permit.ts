@@ -1,12 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { refreshViewer } from '../../access/viewer.ts';
+import { ADMISSION_MAX_AGE_MS } from '../../graph/context.ts';
 import { recordDuration } from '../../kernel/duration.ts';
 import { declaresBody, isSmallBody } from './bodyheaders.ts';
 import type { ContextDependencies } from './context.ts';
 import { type Exchange, exchangeOf, type Middleware } from './exchange.ts';
-
-/** How long an admission counts while the request waits: as long as the lease of a socket does, until it is polled. */
-export const ADMISSION_MAX_AGE_MS = 1_000;
 
 /**
  * Serves a request when the semaphore of its user, or without a user of its address, has a permit for it. The permit is held
