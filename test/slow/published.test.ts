@@ -76,7 +76,7 @@ it('one flag deprecates a route, and one a field: in the SDL, in the document, a
   const flag = "{ since: '2026-11-01', sunset: '2027-05-01', reason: 'Use the other.' }";
   const route = ["summary: 'Compute overview',", `summary: 'Compute overview', deprecated: ${flag},`] as const;
   const field = ["isPublic: t.exposeBoolean('isPublic', {", `isPublic: t.exposeBoolean('isPublic', { ...deprecate(${flag}),`] as const;
-  const help = ['import { builder }', "import { deprecate } from '../graph/deprecation.ts';\nimport { builder }"] as const;
+  const help = ['import { builder', "import { deprecate } from '../graph/deprecation.ts';\nimport { builder"] as const;
   const begin = async () => {
     await buildAndRun(checkout, ['schema'], {});
     return start(checkout, { DATA_DIR: join(checkout, 'data') });
