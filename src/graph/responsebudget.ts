@@ -22,16 +22,11 @@ export type ReadWithinBudget = <Row extends Sized>(load: (bytesLeft: number | nu
  * request that read heavy columns share its budget.
  */
 export class FieldReader {
-  /** `selected` are the heavy fields that are selected: no others are read, nor counted. Without `readHeavy` none is read. */
+  /** `selected` are the heavy fields that are selected: `rows` reads no others, and counts no others. */
   constructor(
     readonly selected: ReadonlySet<string>,
-    private readonly readHeavy: ReadWithinBudget | null,
+    readonly rows: ReadWithinBudget,
   ) {}
-
-  /** The rows that `load` reads: see `ReadWithinBudget`. */
-  rows<Row extends Sized>(load: (bytesLeft: number | null) => Promise<Row[]>): Promise<Row[]> {
-    return this.readHeavy ? this.readHeavy(load) : load(null);
-  }
 
   toJSON(): string {
     return `heavy fields: ${[...this.selected].join()}`;
@@ -39,7 +34,7 @@ export class FieldReader {
 }
 
 /** Reads rows without their heavy columns. */
-export const withoutHeavyFields = new FieldReader(new Set(), null);
+export const withoutHeavyFields = new FieldReader(new Set(), (load) => load(null));
 
 /** Runs a task when one of the slots for large responses is free; the slot is taken until the task has ended. */
 type RunInSlot = (task: () => Promise<void>) => Promise<void>;
