@@ -8,7 +8,7 @@ import type { Evictable } from '../kernel/memorybudget.ts';
 import type { Database } from '../platform/database.ts';
 import { toFault } from '../platform/errors.ts';
 import { loadEntries } from './entries.ts';
-import type { Follower, Subscriber } from './hub.ts';
+import type { Follower, Subscriber } from './follower.ts';
 import type { Hubs } from './hubs.ts';
 import {
   AFTER_ALL_VERSIONS,

@@ -1,28 +1,11 @@
-import { setImmediate } from 'node:timers/promises';
-import type { LimitFunction } from 'p-limit';
 import { coalesceCalls } from '../kernel/coalesce.ts';
-import { getOrInsert } from '../kernel/map.ts';
 import type { Evictable, MemoryBudget } from '../kernel/memorybudget.ts';
-import type { Database } from '../platform/database.ts';
 import { loadEntries } from './entries.ts';
-import {
-  AFTER_ALL_VERSIONS,
-  ID_BYTES,
-  type LogCheckpoint,
-  loadEnd,
-  loadReadState,
-  MAX_SEQUENCE,
-  type Position,
-  type ReaderKey,
-  type ReadState,
-} from './log.ts';
-import type { Throttle } from './throttle.ts';
+import { Follower, type Subscriber } from './follower.ts';
+import { type LogCheckpoint, type LogPosition, loadEnd } from './log.ts';
+import { ReadStates, type ReadStatesDependencies } from './readstates.ts';
 import { BATCH, type LiveEntry, Window } from './window.ts';
 
-/** A broadcast yields to the event loop after this time. */
-const BROADCAST_SLICE_MS = 0.5;
-/** Only events that are rendered for one subscriber alone, and are large, take as long. */
-const SLOW_SLICE_MS = 2;
 /** How long the next batch waits for followers that are still reading the window. Slower ones start to lag. */
 const MAX_ROOM_WAIT_MS = 100;
 /** How often it looks whether there is room: that visits each follower. */
@@ -35,103 +18,9 @@ const ROOM_INTERVAL_MS = 10;
 const CHECKPOINT_INTERVAL = 128;
 const MAX_CHECKPOINTS = 64;
 
-/** A user whose read state is followed by one feed or several. */
-class Reader implements Evictable {
-  /** The newest state that was read; null before the first one. */
-  state: ReadState | null = null;
-  readonly followers = new Set<Follower>();
-  isRefreshing = false;
-  /** Whether a refresh waits for those of other readers. */
-  isQueued = false;
-  /** Whether the state has to be read, or read again. */
-  isStale = false;
-
-  constructor(readonly userId: string) {}
-
-  /** Drops the ids of single reads in favour of other readers: a feed that still needs them fetches them itself. */
-  evict(): void {
-    if (this.state) this.state = { ...this.state, notificationIds: null };
-  }
-}
-
-/** A feed, as its hub calls it. */
-export interface Subscriber {
-  /** Called when entries, or a read state, are available. */
-  notify(): void;
-  /** Called at shutdown. */
-  end(): void;
-  /**
-   * Called when the log went back: the database was restored from a backup, or a standby that lacked entries was promoted. The entries
-   * after the sequence `fork` are no longer in the log, or have other numbers.
-   */
-  goBack(fork: number): void;
-}
-
-/**
- * One feed's position in a hub. It stores no entries, as the hub's window is shared. A feed that lags behind the window reads
- * the log, so a slow reader costs neither memory nor events.
- */
-export class Follower {
-  /** The last sequence that the feed has delivered. */
-  position: number;
-  /** The version of the read state that the feed has delivered; -1 before its first. */
-  version = -1;
-
-  constructor(
-    private readonly hub: Hub,
-    readonly reader: Reader,
-    readonly subscriber: Subscriber,
-  ) {
-    this.position = hub.position;
-  }
-
-  /** The last sequence that the hub has read. */
-  get highWatermark(): number {
-    return this.hub.position;
-  }
-
-  /** Whether the next entry is no longer in the window, so that it has to be read from the log. */
-  get isLagging(): boolean {
-    return this.hub.isLagging(this.position);
-  }
-
-  /** The entry after the position; null at the high watermark, and where the feed is lagging. */
-  read(): LiveEntry | null {
-    return this.hub.entryAfter(this.position);
-  }
-
-  /** The user's read state; null while it counts entries that the feed has not delivered yet. */
-  dueReadState(): ReadState | null {
-    const { state } = this.reader;
-    return state && state.last <= this.position ? state : null;
-  }
-
-  /**
-   * Whether the feed has to fetch the single reads of that state itself: they are too many for one event, or the feed has
-   * missed an earlier state.
-   */
-  get lacksSingleReads(): boolean {
-    const state = this.dueReadState();
-    if (!state || state.version <= this.version) return false;
-    return state.notificationIds === null || state.sinceVersion > this.version;
-  }
-
-  leave(): void {
-    this.hub.remove(this);
-  }
-}
-
-interface HubDependencies {
-  readonly database: Database;
-  readonly projectId: string;
-  readonly throttle: Throttle;
+interface HubDependencies extends ReadStatesDependencies {
   /** The budget of the windows of all hubs. */
   readonly windows: MemoryBudget;
-  /** The budget of the single reads in the states of all readers. */
-  readonly singleReads: MemoryBudget;
-  /** Limits the reads of states that concern all readers, of all hubs together. */
-  readonly limitRefreshes: LimitFunction;
-  readonly onFailure: (failure: unknown) => void;
   /** Called when the log no longer has the entry at the hub's position. */
   readonly onReplaced: () => void;
   /** Called when the last follower has left. */
@@ -153,9 +42,7 @@ export class Hub implements Evictable {
   /** The number of followers that are waiting for the hub to open. */
   joining = 0;
   readonly followers = new Set<Follower>();
-  readonly #readers = new Map<string, Reader>();
-  /** The users whose read state went back, although it may have as many changes again. */
-  readonly lostReaders = new Set<string>();
+  readonly readStates: ReadStates;
   /** The newest entries, up to the position. */
   readonly #window = new Window();
   /** Whether the log has, or may have, entries after the position. */
@@ -165,7 +52,7 @@ export class Hub implements Evictable {
   /** Whether the log had more entries than fitted into the last batch. */
   #isCatchingUp = false;
   /** The last sequence of the log at the last poll. */
-  #logPosition = 0;
+  #last = 0;
   /** The last sequence that retention has removed, at the last poll. */
   #prunedThrough = 0;
   #opening: Promise<void> | null = null;
@@ -177,6 +64,8 @@ export class Hub implements Evictable {
 
   constructor(private readonly dependencies: HubDependencies) {
     this.projectId = dependencies.projectId;
+    // A read state counts all entries of the log: those that the hub has not read yet are delivered before the state.
+    this.readStates = new ReadStates(dependencies, (last) => this.#reach(last));
   }
 
   /** Reads the end of the log as the hub's position, once; after a failure the next call tries again. */
@@ -197,7 +86,7 @@ export class Hub implements Evictable {
   }
 
   follow(userId: string, subscriber: Subscriber): Follower {
-    const reader = getOrInsert(this.#readers, userId, () => new Reader(userId));
+    const reader = this.readStates.readerOf(userId);
     const follower = new Follower(this, reader, subscriber);
     reader.followers.add(follower);
     this.followers.add(follower);
@@ -205,13 +94,8 @@ export class Hub implements Evictable {
   }
 
   remove(follower: Follower): void {
-    const { reader } = follower;
     this.followers.delete(follower);
-    reader.followers.delete(follower);
-    if (reader.followers.size === 0) {
-      this.dependencies.singleReads.release(reader);
-      if (this.#readers.get(reader.userId) === reader) this.#readers.delete(reader.userId);
-    }
+    this.readStates.remove(follower);
     if (this.followers.size > 0) return;
     if (this.#roomTimer) clearTimeout(this.#roomTimer);
     this.#roomTimer = null;
@@ -233,15 +117,11 @@ export class Hub implements Evictable {
     return null;
   }
 
-  readers(): ReaderKey[] {
-    return [...this.#readers.keys()].map((userId) => ({ projectId: this.projectId, userId }));
-  }
-
   /** The number of entries by which the hub lags behind the log, and its slowest follower behind the hub. */
   measure(): { lag: number; backlog: number } {
     let slowest = this.position;
     for (const { position } of this.followers) slowest = Math.min(slowest, position);
-    return { lag: Math.max(0, this.#logPosition - this.position), backlog: this.position - slowest };
+    return { lag: Math.max(0, this.#last - this.position), backlog: this.position - slowest };
   }
 
   /** Announces entries, and reads the next batch when the followers that keep up have room for it, or have had time to make some. */
@@ -256,35 +136,6 @@ export class Hub implements Evictable {
     const isNow = leftMs <= 0 || this.#hasRoom();
     this.#roomTimer = isNow ? null : setTimeout(() => this.#readWithRoom(leftMs - ROOM_INTERVAL_MS), ROOM_INTERVAL_MS).unref();
     if (isNow) this.#readBatch().catch(this.dependencies.onFailure);
-  }
-
-  /** Reads a user's read state again. */
-  refreshReadState(userId: string): void {
-    const reader = this.#readers.get(userId);
-    if (!reader) return;
-    reader.isStale = true;
-    if (!reader.isRefreshing) this.#refresh(reader).catch(this.dependencies.onFailure);
-  }
-
-  /** Reads a state again when few of those of others are being read: what concerns all readers would take every connection to the database. */
-  #refreshInTurn(reader: Reader): void {
-    if (reader.isQueued) return;
-    reader.isQueued = true;
-    const refresh = async () => {
-      reader.isQueued = false;
-      reader.isStale = true;
-      if (!reader.isRefreshing && this.#readers.get(reader.userId) === reader) await this.#refresh(reader);
-    };
-    this.dependencies.limitRefreshes(refresh).catch(this.dependencies.onFailure);
-  }
-
-  /** Ends a user's feeds whose last read state the database no longer has, as it went back. Their clients reconnect. */
-  forget(userId: string): void {
-    this.lostReaders.delete(userId);
-    const reader = this.#readers.get(userId);
-    if (!reader) return;
-    this.#readers.delete(userId);
-    for (const { subscriber } of [...reader.followers]) subscriber.goBack(MAX_SEQUENCE);
   }
 
   /** The entry at the position; null where there is none. */
@@ -312,23 +163,18 @@ export class Hub implements Evictable {
     if (this.#olderCheckpoints.length > MAX_CHECKPOINTS) this.#olderCheckpoints.splice(1, 1);
   }
 
-  /** The positions of the log and of the read states that this hub has read, by user id; the log's is that of null. */
-  positions(): Map<string | null, number> {
-    const versions = [...this.#readers.values()].map(({ userId, state }) => [userId, state?.version ?? 0] as const);
-    return new Map<string | null, number>([[null, this.position], ...versions]);
-  }
-
-  /** Reads what a poll has found to be new. Retention changes the unread count of every reader. */
-  catchUp({ userId, position, prunedThrough }: Position): void {
-    if (userId !== null) {
-      if (position > (this.#readers.get(userId)?.state?.version ?? 0)) this.refreshReadState(userId);
-      return;
-    }
-    this.#logPosition = position;
-    if (position > this.position) this.requestBatch();
+  /** Reads what a poll of the log has found to be new. */
+  catchUp({ last, prunedThrough }: LogPosition): void {
+    this.#last = last;
+    this.#reach(last);
     const hasPruned = prunedThrough > this.#prunedThrough;
     this.#prunedThrough = prunedThrough;
-    for (const reader of this.#readers.values()) if (hasPruned || reader.isStale) this.#refreshInTurn(reader);
+    this.readStates.refreshStale(hasPruned);
+  }
+
+  /** Reads the log up to a sequence that it has. */
+  #reach(sequence: number): void {
+    if (sequence > this.position) this.requestBatch();
   }
 
   /** Whether the window has space, or half of the followers that keep up are in its newer half: the others still find their entries. */
@@ -374,7 +220,7 @@ export class Hub implements Evictable {
     this.#remember();
     this.dependencies.windows.reserve(this, this.#window.bytes);
     this.#hasMore ||= batch.hasMore;
-    await this.#notify(this.followers);
+    await this.dependencies.throttle.broadcast(this.followers);
   }
 
   /** Where the log has nothing after the position, skips what retention has removed before it was read: each feed delivers a gap in its place. */
@@ -384,72 +230,6 @@ export class Hub implements Evictable {
     this.#lastId = null;
     this.#window.clear();
     this.dependencies.windows.release(this);
-    await this.#notify(this.followers);
+    await this.dependencies.throttle.broadcast(this.followers);
   }
-
-  /**
-   * Notifies subscribers; those that keep up read what is new within the call. Other work runs in between: after a subscriber that took
-   * long, for as long as that took, also where other hubs, or entries and read states, broadcast at the same time.
-   */
-  async #notify(followers: Iterable<Follower>): Promise<void> {
-    const { throttle } = this.dependencies;
-    await throttle.rest();
-    let startedAt = performance.now();
-    for (const { subscriber } of followers) {
-      subscriber.notify();
-      const tookMs = performance.now() - startedAt;
-      if (tookMs < BROADCAST_SLICE_MS) continue;
-      throttle.recordTime(tookMs);
-      if (tookMs < SLOW_SLICE_MS) await setImmediate();
-      else throttle.beginRest(tookMs);
-      await throttle.rest();
-      startedAt = performance.now();
-    }
-    throttle.recordTime(performance.now() - startedAt);
-  }
-
-  /** One state for all feeds that are ready; if one of them has missed too many single reads, for those that had the last state. */
-  async #loadSharedState({ userId, followers, state }: Reader): Promise<ReadState> {
-    const key = { projectId: this.projectId, userId };
-    let sinceVersion = AFTER_ALL_VERSIONS;
-    for (const { version } of followers) if (version >= 0) sinceVersion = Math.min(sinceVersion, version);
-    const read = await loadReadState(this.dependencies.database, { ...key, sinceVersion });
-    if (read.notificationIds !== null || !state || state.version <= sinceVersion) return read;
-    return loadReadState(this.dependencies.database, { ...key, sinceVersion: state.version });
-  }
-
-  async #refresh(reader: Reader): Promise<void> {
-    reader.isRefreshing = true;
-    try {
-      while (reader.isStale) {
-        reader.isStale = false;
-        const state = await this.#loadSharedState(reader);
-        if (reader.state && hasGoneBack(reader.state, state)) {
-          // The next poll ends the feeds, once it has compared the log, which then may have gone back too.
-          this.lostReaders.add(reader.userId);
-          return;
-        }
-        reader.state = state;
-        const ids = reader.followers.size > 0 ? state.notificationIds : null;
-        this.dependencies.singleReads.reserve(reader, (ids?.length ?? 0) * ID_BYTES);
-        // The state counts all entries of the log: those that the hub has not read yet are delivered before the state.
-        if (state.last > this.position) this.requestBatch();
-        await this.#notify(reader.followers);
-      }
-    } catch (failure) {
-      // The next poll tries again.
-      reader.isStale = true;
-      throw failure;
-    } finally {
-      reader.isRefreshing = false;
-    }
-  }
-}
-
-/** Whether a read state is no later form of another: the database lacks changes that were read, and may have others in their place. */
-function hasGoneBack(before: ReadState, after: ReadState): boolean {
-  if (after.version < before.version || after.readThrough < before.readThrough) return true;
-  if (after.version > before.version) return false;
-  if (after.readThrough !== before.readThrough) return true;
-  return after.last === before.last && after.prunedThrough === before.prunedThrough && after.unread !== before.unread;
 }

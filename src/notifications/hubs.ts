@@ -8,7 +8,8 @@ import { isAway } from '../platform/errors.ts';
 import { scheduleJob } from '../platform/jobs.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { Wakeup, Wakeups } from '../platform/wakeups.ts';
-import { type Follower, Hub, type Subscriber } from './hub.ts';
+import type { Follower, Subscriber } from './follower.ts';
+import { Hub } from './hub.ts';
 import { findFork, findReplaced, loadPositions } from './log.ts';
 import { Throttle } from './throttle.ts';
 
@@ -76,7 +77,7 @@ export class Hubs {
     try {
       await hub.open();
       if (this.#isClosed) throw Fault.tryLater('the feeds are closed');
-      if (this.#hubs.get(projectId) !== hub) throw Fault.tryLater('the log went back');
+      if (!this.#isCurrent(hub)) throw Fault.tryLater('the log went back');
       return hub.follow(userId, subscriber);
     } finally {
       hub.joining -= 1;
@@ -142,7 +143,7 @@ export class Hubs {
 
   #wakeUp({ projectId, userId }: Wakeup): void {
     const hub = this.#hubs.get(projectId);
-    if (userId) hub?.refreshReadState(userId);
+    if (userId) hub?.readStates.refresh(userId);
     else hub?.requestBatch();
   }
 
@@ -176,34 +177,33 @@ export class Hubs {
   async #poll(): Promise<void> {
     const hubs = [...this.#hubs.values()].filter(({ followers }) => followers.size > 0);
     if (hubs.length === 0) return;
-    const before = new Map(hubs.map((hub) => [hub, hub.positions()]));
-    const projectIds = hubs.map(({ projectId }) => projectId);
-    const positions = await loadPositions(
-      this.dependencies.database,
-      projectIds,
-      hubs.flatMap((hub) => hub.readers()),
-    );
-    for (const position of positions) {
-      const hub = this.#hubs.get(position.projectId);
-      const known = hub && before.get(hub);
-      if (!known) continue;
-      const isBack = position.position < (known.get(position.userId) ?? 0);
-      if (isBack && position.userId !== null) continue;
-      known.delete(position.userId);
-      if (isBack) await this.#abandon(hub);
-      else hub.catchUp(position);
+    const before = new Map(hubs.map((hub) => [hub.projectId, { hub, position: hub.position, versions: hub.readStates.versions() }]));
+    const readers = [...before].flatMap(([projectId, { versions }]) => [...versions.keys()].map((userId) => ({ projectId, userId })));
+    const { logs, readStates } = await loadPositions(this.dependencies.database, [...before.keys()], readers);
+    for (const log of logs) {
+      const known = before.get(log.projectId);
+      if (!known || !this.#isCurrent(known.hub)) continue;
+      if (log.last < known.position) await this.#abandon(known.hub);
+      else known.hub.catchUp(log);
     }
-    // What is left in `before` was not found in the database, or only in an older state. If even the log was not found (null), the project
-    // is gone, and its feeds end as their access is revoked.
-    const lost = [...before].flatMap(([hub, unseen]) => {
-      if (unseen.has(null)) return [];
-      const gone = [...unseen].flatMap(([userId, version]) => (userId !== null && version > 0 ? [userId] : []));
-      return [...gone, ...hub.lostReaders].map((userId) => ({ hub, userId }));
+    for (const { projectId, userId, version } of readStates) {
+      const known = before.get(projectId);
+      if (!known || version < (known.versions.get(userId) ?? 0)) continue;
+      known.versions.delete(userId);
+      known.hub.readStates.catchUp(userId, version);
+    }
+    // What is left in `before` was not found in the database, or only in an older state. The feeds of a project that is gone end as their
+    // access is revoked.
+    const lost = logs.flatMap(({ projectId }) => {
+      const known = before.get(projectId);
+      if (!known) return [];
+      const gone = [...known.versions].flatMap(([userId, version]) => (version > 0 ? [userId] : []));
+      return [...gone, ...known.hub.readStates.lost].map((userId) => ({ hub: known.hub, userId }));
     });
     if (lost.length === 0) return;
     // A log that went back with them tells its feeds from where on.
     await this.#verify();
-    for (const { hub, userId } of lost) if (this.#hubs.get(hub.projectId) === hub) hub.forget(userId);
+    for (const { hub, userId } of lost) if (this.#isCurrent(hub)) hub.readStates.forget(userId);
   }
 
   /**
@@ -215,13 +215,18 @@ export class Hubs {
     this.dependencies.log.warn({ project_id: hub.projectId, after: fork }, 'a notification log went back: its feeds begin again');
     this.#windows.release(hub);
     // If its last feed has left meanwhile, another hub may have taken its place.
-    if (this.#hubs.get(hub.projectId) === hub) this.#hubs.delete(hub.projectId);
+    if (this.#isCurrent(hub)) this.#hubs.delete(hub.projectId);
     for (const { subscriber } of [...hub.followers]) subscriber.goBack(fork);
+  }
+
+  /** Whether the hub has neither been closed nor abandoned. */
+  #isCurrent(hub: Hub): boolean {
+    return this.#hubs.get(hub.projectId) === hub;
   }
 
   #closeIfUnused(hub: Hub): void {
     if (hub.followers.size > 0 || hub.joining > 0) return;
     this.#windows.release(hub);
-    if (this.#hubs.get(hub.projectId) === hub) this.#hubs.delete(hub.projectId);
+    if (this.#isCurrent(hub)) this.#hubs.delete(hub.projectId);
   }
 }

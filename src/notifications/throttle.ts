@@ -1,9 +1,14 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
+import type { Follower } from './follower.ts';
 
 /** The pause after a broadcast, in multiples of the time that the broadcast took: it is left to other work. */
 const PAUSE_FACTOR = 19;
 /** The longest pause, however long the broadcast took. */
 const MAX_PAUSE_MS = 250;
+/** A broadcast yields to the event loop after this time. */
+const SLICE_MS = 0.5;
+/** Only events that are rendered for one subscriber alone, and are large, take as long. */
+const SLOW_SLICE_MS = 2;
 /** A pause ends early when no entry has arrived for this long. */
 const QUIET_MS = 15;
 
@@ -30,6 +35,26 @@ export class Throttle {
       known = countAnnounced();
       await sleep(Math.min(pauseMs, QUIET_MS));
     } while (countAnnounced() > known);
+  }
+
+  /**
+   * Notifies subscribers; those that keep up read what is new within the call. Other work runs in between: after a subscriber that took
+   * long, for as long as that took, also where other hubs, or entries and read states, broadcast at the same time.
+   */
+  async broadcast(followers: Iterable<Follower>): Promise<void> {
+    await this.rest();
+    let startedAt = performance.now();
+    for (const { subscriber } of followers) {
+      subscriber.notify();
+      const tookMs = performance.now() - startedAt;
+      if (tookMs < SLICE_MS) continue;
+      this.recordTime(tookMs);
+      if (tookMs < SLOW_SLICE_MS) await setImmediate();
+      else this.beginRest(tookMs);
+      await this.rest();
+      startedAt = performance.now();
+    }
+    this.recordTime(performance.now() - startedAt);
   }
 
   /** Begins a rest: after a subscriber that took long, nobody is notified for as long as that took. */

@@ -188,7 +188,7 @@ it('a log that went back, whose window others have displaced: its newest entry i
   await publish(scope.database.query, 50);
   await expectEntries(feed, last + 1, last + 50);
   const follower = await hubs.follow(scope.projectId, scope.viewer.userId, { notify() {}, end() {}, goBack() {} });
-  const hub = (follower as unknown as { hub: Hub }).hub;
+  const { log: hub } = follower as unknown as { log: Hub };
   hub.evict();
   expect(hub.checkpoints().at(-1)?.sequence).toBe(last + 50);
   follower.leave();
