@@ -85,7 +85,7 @@ async function flood(token?: string): Promise<{ sockets: RawSocket[]; waiting: S
   receive.mockClear();
   for (const socket of sockets) socket.say(...pings(200));
   await until(() => receive.mock.calls.length === 2_400);
-  const waiting = (receive.mock.contexts as SocketConnection[]).find(({ isWaiting }) => isWaiting);
+  const waiting = (receive.mock.contexts as SocketConnection[]).find(({ inbox }) => inbox.isWaiting);
   receive.mockRestore();
   if (!waiting) throw new Error('no socket waits');
   expect(waiting.socket.isPaused).toBe(true);
@@ -150,7 +150,7 @@ it('a socket whose messages wait is closed at once, and reads the close frame of
   const { sockets, waiting } = await flood(app.demo.users.outsider.token);
   const onClosed = vi.spyOn(waiting, 'onClosed');
   waiting.close(1012, 'restart');
-  expect(waiting.isWaiting).toBe(false);
+  expect(waiting.inbox.isWaiting).toBe(false);
   expect(waiting.socket.isPaused).toBe(false);
   await Promise.race(sockets.map(({ refused }) => refused));
   for (const socket of sockets) socket.destroy();

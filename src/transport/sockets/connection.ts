@@ -13,18 +13,16 @@ import type { ConcurrencyLimit } from '../http/concurrencylimit.ts';
 import type { ConnectionBuffers } from '../http/connectionbuffers.ts';
 import type { ContextDependencies } from '../http/context.ts';
 import { type CloseCode, closeCodes, metricCodes } from './close.ts';
+import { Inbox } from './inbox.ts';
 import { KeepAlive } from './keepalive.ts';
-import { countOf, MessageRate } from './messagerate.ts';
 import type { OpenConnections } from './openconnections.ts';
 import type { ServerSocket } from './socket.ts';
-import type { UserRate, UserRates, WaitingSocket } from './userrates.ts';
+import type { UserRates } from './userrates.ts';
 
 /** How many replies may wait for a peer that keeps sending and does not read, before it is dropped. Their bytes count as pending. */
 const MAX_WAITING_REPLIES = 512;
 /** The memory that each reply takes besides its bytes. */
 const REPLY_BYTES = 2 * 1024;
-/** The memory that a message which waits takes, besides two bytes for each of its own. */
-const WAITING_MESSAGE_BYTES = 256;
 const emptyBuffer = Buffer.alloc(0);
 const noop = () => {};
 
@@ -60,12 +58,6 @@ interface OpenedSocket {
   readonly access: SocketAccess;
 }
 
-/** Messages that wait until the sockets of their user may send more. */
-interface WaitingMessages {
-  readonly since: number;
-  readonly messages: Array<{ readonly count: number; readonly bytes: number; readonly handle: () => void }>;
-}
-
 /** The protocol on a connection: GraphQL, a plain feed or a console. */
 export interface Protocol {
   /** Handles a message; null stands for a binary one. */
@@ -77,7 +69,7 @@ export interface Protocol {
 }
 
 /** An open WebSocket: its viewer and lease, its messages and its writes. */
-export class SocketConnection implements Principal, WaitingSocket {
+export class SocketConnection implements Principal {
   readonly onlyProject: OnlyProject | null;
   viewer: Viewer | null;
   /** The deliveries that wait for the peer to read; null while there are none. */
@@ -90,11 +82,7 @@ export class SocketConnection implements Principal, WaitingSocket {
   #closing: { readonly code: number; readonly reason: string } | null = null;
   #waitingReplies = 0;
   readonly #keepAlive = new KeepAlive(this);
-  readonly #messageRate = new MessageRate();
-  /** Null until the client has signed in. */
-  #userRate: UserRate | null = null;
-  /** Null while no message waits. */
-  #waiting: WaitingMessages | null = null;
+  readonly inbox = new Inbox(this);
 
   /** ws implements the protocol; deliveries bypass it and write frames to the stream. */
   readonly socket: ServerSocket;
@@ -128,10 +116,10 @@ export class SocketConnection implements Principal, WaitingSocket {
     if (!this.isOpen) return;
     const protocol = this.#protocol;
     if (protocol?.receiveBytes) protocol.receiveBytes(bytes, isBinary);
-    else if (this.#closeUnless(this.#messageRate.countMessage(countOf(bytes.length, this.viewer !== null)))) {
+    else if (this.#closeUnless(this.inbox.countMessage(bytes.length))) {
       // A message that waits would keep the chunk of up to 64 KiB in memory that it is a view into.
       const text = isBinary ? null : String(bytes);
-      this.#handleInTurn(bytes.length, () => this.#protocol?.receive(text));
+      this.inbox.handleInTurn(bytes.length, () => this.#protocol?.receive(text));
     }
   }
 
@@ -139,7 +127,7 @@ export class SocketConnection implements Principal, WaitingSocket {
   stop(): void {
     const protocol = this.#protocol;
     this.#protocol = null;
-    this.#endWait();
+    this.inbox.endWait();
     this.#lease?.stop();
     protocol?.stop();
   }
@@ -151,7 +139,7 @@ export class SocketConnection implements Principal, WaitingSocket {
     const { openConnections, metrics, socketLimit, userRates } = this.dependencies;
     this.stop();
     openConnections.delete(this);
-    if (this.#userRate) userRates.leave(this.#userRate);
+    if (this.inbox.userRate) userRates.leave(this.inbox.userRate);
     if (this.#countedUserId) socketLimit.delete(this.#countedUserId);
     metrics.socketCloses.inc({ code: metricCodes.has(code) ? code : 'other' });
     this.log.info({ code, reason, user_id: this.viewer?.userId }, 'socket closed');
@@ -168,7 +156,7 @@ export class SocketConnection implements Principal, WaitingSocket {
     if (!this.isOpen) return;
     this.#countedUserId = viewer.userId;
     this.dependencies.socketLimit.add(viewer.userId);
-    this.#userRate = this.dependencies.userRates.join(viewer.userId);
+    this.inbox.userRate = this.dependencies.userRates.join(viewer.userId);
     this.#lease = this.dependencies.watch.add({ principal: this });
   }
 
@@ -245,11 +233,16 @@ export class SocketConnection implements Principal, WaitingSocket {
     return this.viewer?.userId ?? this.address;
   }
 
-  /** Answers a ping with a copy of its payload, which is a view into a chunk of up to 64 KiB, and would keep that in memory. */
+  /**
+   * Answers a ping with a copy of its payload, which is a view into a chunk of up to 64 KiB, and would keep that in memory. The pings of a
+   * console are few, and do not wait: its input has a pace of its own.
+   */
   receivePing(payload: Buffer): void {
-    if (!this.isOpen || !this.#closeUnless(this.#messageRate.countControl())) return;
+    if (!this.isOpen || !this.#closeUnless(this.inbox.countControl())) return;
     const answer = new Uint8Array(payload);
-    this.#handleInTurn(answer.length, () => this.socket.pong(answer, false, this.#reserveReply()));
+    const pong = () => this.socket.pong(answer, false, this.#reserveReply());
+    if (this.#protocol?.receiveBytes) this.handle(pong);
+    else this.inbox.handleInTurn(answer.length, pong);
   }
 
   /** Counts memory that is held for the peer besides the bytes that wait for it; a negative number releases it. */
@@ -312,60 +305,14 @@ export class SocketConnection implements Principal, WaitingSocket {
 
   /** A pong that answers no ping counts too: a peer may send as many as it likes. None waits, as the socket of a peer without a pong is dropped. */
   countPong(): void {
-    if (!this.#keepAlive.recordPong()) this.#closeUnless(this.#messageRate.countControl());
-  }
-
-  /**
-   * Handles a message of this many bytes. While the sockets of its user have sent too many, it waits, and the socket is not read: only
-   * what has been read already follows. The input of a console has its own pace, and its pings are few. Clients that have not signed in
-   * wait for no others at their address, who may be strangers: each has five seconds to sign in.
-   */
-  #handleInTurn(length: number, handle: () => void): void {
-    const rate = this.#userRate;
-    const count = countOf(length, true);
-    if (!rate || this.#protocol?.receiveBytes || (!this.#waiting && rate.spend(count))) return this.#handle(handle);
-    const bytes = 2 * length + WAITING_MESSAGE_BYTES;
-    this.#waiting ??= this.#beginWait(rate);
-    this.#waiting.messages.push({ count, bytes, handle });
-    this.reserve(bytes);
+    if (!this.#keepAlive.recordPong()) this.#closeUnless(this.inbox.countControl());
   }
 
   /** Handles a message on an open socket. Drops the connection of a peer that does not read. */
-  #handle(handle: () => void): void {
+  handle(handle: () => void): void {
     if (!this.isOpen) return;
     if (this.#waitingReplies <= MAX_WAITING_REPLIES) handle();
     else this.socket.terminate();
-  }
-
-  #beginWait(rate: UserRate): WaitingMessages {
-    rate.wait(this);
-    this.socket.throttle();
-    return { since: performance.now(), messages: [] };
-  }
-
-  /** Reads the socket again; messages that still wait are dropped. */
-  #endWait(): void {
-    const waiting = this.#waiting;
-    if (!waiting) return;
-    this.#waiting = null;
-    this.#userRate?.stopWaiting(this);
-    for (const { bytes } of waiting.messages) this.reserve(-bytes);
-    this.#messageRate.addCredit(performance.now() - waiting.since);
-    this.socket.endThrottle();
-  }
-
-  get isWaiting(): boolean {
-    return this.#waiting !== null;
-  }
-
-  /** Handles the message that has waited longest; returns how many it counts as. */
-  handleNext(): number {
-    const next = this.#waiting?.messages.shift();
-    if (!next) return 0;
-    this.reserve(-next.bytes);
-    this.#handle(next.handle);
-    if (this.#waiting?.messages.length === 0) this.#endWait();
-    return next.count;
   }
 
   /** Called every second. */
