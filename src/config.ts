@@ -173,10 +173,18 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
   const problems = [
     ...issues.map(({ name, message }) => `${name}: ${message}`),
     ...findContradictions(given, malformed),
+    ...(parsed.success ? findImpossibleLimits(parsed.data) : []),
     ...findPlaintextSecrets(Object.fromEntries(Object.entries(given).filter(([name]) => !malformed.has(name)))),
   ];
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems.join('\n'));
   return toConfig(parsed.data);
+}
+
+/** A response counts as unread as a whole before its first byte is sent: one beyond these limits would only break its connection. */
+function findImpossibleLimits({ MAX_ANSWER_BYTES, ...settings }: z.output<typeof environment>): string[] {
+  return (['MAX_UNREAD_MIB_PER_ADDRESS', 'MAX_UNREAD_MIB'] as const)
+    .filter((name) => MAX_ANSWER_BYTES >= settings[name] * MEBIBYTE)
+    .map((name) => `MAX_ANSWER_BYTES: Must be less than ${name}`);
 }
 
 type Given = Readonly<Record<string, string | undefined>>;

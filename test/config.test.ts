@@ -237,6 +237,14 @@ describe('what is wrong', () => {
     expect(problemsOf({ ...provider, [missing]: '' })).toEqual(['JWT_JWKS_URL, JWT_ISSUER, JWT_AUDIENCE: set all three, or none']);
   });
 
+  test('responses larger than what may wait for the clients of an address, or for all of them', () => {
+    expect(problemsOf({ MAX_UNREAD_MIB_PER_ADDRESS: '8' })).toEqual(['MAX_ANSWER_BYTES: Must be less than MAX_UNREAD_MIB_PER_ADDRESS']);
+    expect(problemsOf({ MAX_ANSWER_BYTES: '33554432' })).toEqual([
+      'MAX_ANSWER_BYTES: Must be less than MAX_UNREAD_MIB_PER_ADDRESS',
+      'MAX_ANSWER_BYTES: Must be less than MAX_UNREAD_MIB',
+    ]);
+  });
+
   test('a client of no identity provider, or of one that has no address', () => {
     expect(problemsOf({ OIDC_CLIENT_ID: 'desk' })).toEqual(['OIDC_CLIENT_ID: needs JWT_JWKS_URL, JWT_ISSUER, JWT_AUDIENCE']);
     expect(problemsOf({ ...provider, OIDC_CLIENT_ID: 'desk', JWT_ISSUER: 'login' })).toEqual([

@@ -77,6 +77,9 @@ let internalErrors = 0;
 /** The codes for a server, a database or a role that has reached its maximum of connections: PostgreSQL's SQLSTATE, and Prisma's. */
 const exhaustedCodes = new Set(['53300', 'P2037']);
 
+/** The SQLSTATE of a write to a server that takes none: a standby, perhaps a former primary, or one that was set so. */
+export const readOnlyServer = new Set(['25006']);
+
 /** The SQLSTATE of a right that the role lacks: the operator may grant it at any time. */
 export const missingRight = new Set(['42501']);
 
@@ -108,13 +111,14 @@ const SHARED_LINES_INTERVAL_MS = 10_000;
 
 const sharedCauses = [
   new SharedCause(exhaustedCodes, 'the connections of PostgreSQL are exhausted'),
+  new SharedCause(readOnlyServer, 'PostgreSQL takes no writes'),
   new SharedCause(missingRight, 'the role lacks a right: run the script of docs/operations.md (Roles)'),
 ];
 
 /**
  * Logs the cause of a fault, which the client does not see, and counts an `internal_error`. In an outage of the database there is no
- * line for each request, as the breaker has logged the cause once. While PostgreSQL has no connection left, or the role lacks a right,
- * there is a line every ten seconds at most.
+ * line for each request, as the breaker has logged the cause once. While PostgreSQL has no connection left or takes no writes, or the
+ * role lacks a right, there is a line every ten seconds at most.
  */
 export function logCause(fault: Fault, context: { readonly log: Logger }): void {
   const { code, cause } = fault;

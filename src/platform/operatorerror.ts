@@ -1,5 +1,5 @@
 import { statfsSync, statSync } from 'node:fs';
-import { hasCode, layersOf, NO_CONNECTION, rejectedCertificate, toFault, WITHOUT_TLS } from './errors.ts';
+import { hasCode, layersOf, NO_CONNECTION, readOnlyServer, rejectedCertificate, toFault, WITHOUT_TLS } from './errors.ts';
 
 /** An error of a start or a command for the operator: the message names the problem and its remedy. */
 export class OperatorError extends Error {}
@@ -16,7 +16,7 @@ export function describeFailure(failure: unknown): string | null {
   if (failure instanceof TableInUse) return `The database cannot be migrated: ${failure.message}. Start again when that has ended.`;
   if ((failure as Error).message === NO_CONNECTION)
     return `PostgreSQL cannot be reached as DATABASE_URL asks: ${describeReason((failure as Error).cause)}.`;
-  if (hasCode(failure, readOnlyStates))
+  if (hasCode(failure, readOnlyServer))
     return 'PostgreSQL takes no writes: DATABASE_URL has to lead to a primary, and to a role and a database without default_transaction_read_only.';
   if (hasCode(failure, diskFullStates)) return `The database has no space left: make some, and start again. (${reason})`;
   return `PostgreSQL does not answer: ${reason}`;
@@ -31,9 +31,6 @@ export class TableInUse extends Error {
 
 /** The SQLSTATE of a full disk: the message is in the language of the server. */
 const diskFullStates = new Set(['53100']);
-
-/** The SQLSTATE of a write on a standby, or where transactions are read-only. */
-const readOnlyStates = new Set(['25006']);
 
 /** The SQLSTATE of a database without the schema of the tables, or of a role that may not use it. */
 const SCHEMA_MISSING = '3F000';

@@ -1,12 +1,13 @@
 import pg from 'pg';
 import { tables } from '../generated/tables.ts';
+import { Cooldown } from '../kernel/cooldown.ts';
 import { withTimeout } from '../kernel/timeout.ts';
 import { Breaker } from './breaker.ts';
 import { DeadConnectionDetector, pidOf } from './deadconnections.ts';
-import { DATABASE_AWAY, hasCode, missingCodes, READ_TIMEOUT, toConnectionFailure } from './errors.ts';
+import { DATABASE_AWAY, hasCode, missingCodes, READ_TIMEOUT, readOnlyServer, toConnectionFailure } from './errors.ts';
 import type { Logger } from './logger.ts';
 import { PreparedQuery, type Row } from './prepared.ts';
-import { isRejectedRole, isReply, PROBE_DEADLINE_MS, Probe } from './probe.ts';
+import { isReply, PROBE_DEADLINE_MS, Probe } from './probe.ts';
 import { isReadOnly, type Statement } from './query.ts';
 import { planOptions, sessionOptions, withSession } from './sessionoptions.ts';
 import { SlowLog } from './slowlog.ts';
@@ -15,6 +16,8 @@ import { SlowLog } from './slowlog.ts';
 const SERVER_SILENCE_MS = 500;
 const WATCH_INTERVAL_MS = 100;
 const PROBE_INTERVAL_MS = 250;
+/** How often the connections to a server that takes no writes are replaced, at most. */
+const REPLACEMENT_INTERVAL_MS = 1_000;
 
 /** The timeouts of every connection. A statement that takes longer is cancelled, first by the server. */
 const timeouts = {
@@ -62,7 +65,10 @@ export class Pool extends pg.Pool {
   readonly #deadConnections: DeadConnectionDetector;
   readonly #watchTimer: NodeJS.Timeout;
   #missingTables: readonly unknown[] = [];
-  /** Whether an attempt to connect was rejected for its role, and none has succeeded since. */
+  /** The busy connections that are closed when they are released. */
+  readonly #outdated = new WeakSet<pg.Client>();
+  readonly #replacement = new Cooldown(REPLACEMENT_INTERVAL_MS);
+  /** Whether an attempt to connect was rejected, and none has succeeded since. */
   #isRejected = false;
   #lastReplyAt = performance.now();
   /** The last reply, or the last moment at which none was due. */
@@ -102,6 +108,8 @@ export class Pool extends pg.Pool {
     this.on('acquire', (client) => void this.#busy.add(client));
     this.on('release', (failure, client) => {
       this.#busy.delete(client);
+      if (this.#outdated.has(client)) client.end().catch(() => {});
+      if (hasCode(failure, readOnlyServer) && this.#replacement.begin()) this.#replaceConnections();
       if (failure && !isReply(failure)) this.breaker.startProbing();
       if (failure instanceof Error && failure.message === READ_TIMEOUT) this.#terminate(client);
     });
@@ -144,7 +152,7 @@ export class Pool extends pg.Pool {
       this.#pendingConnects.delete(reject);
       const describe = () => ({ busy: this.#busy.size, waiting: this.waitingCount });
       this.slowLog.report(performance.now() - startedAt, describe, 'a long wait for a database connection');
-      if (isRejectedRole(failure)) this.#isRejected = true;
+      if (isReply(failure)) this.#isRejected = true;
       // A server that rejects connections may be full, or gone.
       if (failure) this.breaker.startProbing();
       if (isRejected) client && release();
@@ -206,7 +214,9 @@ export class Pool extends pg.Pool {
   }
 
   async #findMissingTables(): Promise<void> {
-    const isAlone = this.#isRejected && this.idleCount === 0 && this.#busy.size === 0;
+    const isAlone = this.idleCount === 0 && this.#busy.size === 0;
+    // That the probe's connection is still open says nothing of new ones.
+    if (isAlone && this.#isRejected) this.#probe.reconnect();
     this.#missingTables = await withTimeout(this.#probe.query(MISSING_TABLES, [tables], isAlone), PROBE_DEADLINE_MS);
   }
 
@@ -259,6 +269,16 @@ export class Pool extends pg.Pool {
     for (const reject of this.#pendingConnects) reject(failure);
     this.#pendingConnects.clear();
     for (const client of this.#busy) client.end().catch(() => {});
+    this.#closeIdle();
+  }
+
+  /** Closes the connections that are idle now, and the others when they are released: a new one may lead to another server. */
+  #replaceConnections(): void {
+    for (const client of this.#busy) this.#outdated.add(client);
+    this.#closeIdle();
+  }
+
+  #closeIdle(): void {
     for (let idle = this.idleCount; idle > 0; idle -= 1) super.connect((_failure, client, release) => client && release(true));
   }
 }

@@ -22,9 +22,9 @@ export class Probe {
   ) {}
 
   /**
-   * The rows of a statement; none where the server answers with an error: one that rejects the role or the database may go on
-   * serving the connections that are open. Throws where it does not answer, or reports an outage. `isAlone`: the role was rejected
-   * and no other connection is open, so the statement is sent on a new one, and if that is rejected too, it is an outage.
+   * The rows of a statement; none where the server answers with an error: one that rejects new connections may go on serving those that
+   * are open. Throws where it does not answer, or reports an outage. `isAlone`: no other connection is open, so it is an outage, too,
+   * that a new one is rejected.
    */
   query(text: string, values?: unknown[], isAlone = false): Promise<unknown[]> {
     const rows = this.#last.then(() => this.#run(text, values, isAlone));
@@ -32,14 +32,20 @@ export class Probe {
     return rows;
   }
 
+  /** Closes the connection after the last statement, so that the next one shows whether another may be opened. */
+  reconnect(): void {
+    this.#last = this.#last.then(() => this.#disconnect());
+  }
+
   async #run(text: string, values: unknown[] | undefined, isAlone: boolean): Promise<unknown[]> {
-    if (isAlone) this.#disconnect();
+    let isRejected = true;
     try {
       const client = this.#client ?? (await this.#open());
+      isRejected = false;
       return (await withTimeout(client.query(text, values), PROBE_DEADLINE_MS)).rows;
     } catch (failure) {
       this.#disconnect();
-      if (!isReply(failure) || (isAlone && isRejectedRole(failure))) throw failure;
+      if (!isReply(failure) || (isAlone && isRejected)) throw failure;
       return [];
     }
   }
@@ -87,9 +93,4 @@ export class Probe {
  */
 export function isReply(failure: unknown): boolean {
   return failure instanceof pg.DatabaseError && !/^(57P|08|3D000)/.test(failure.code ?? '');
-}
-
-/** Whether PostgreSQL rejects the role, or its password. */
-export function isRejectedRole(failure: unknown): boolean {
-  return failure instanceof pg.DatabaseError && /^28/.test(failure.code ?? '');
 }

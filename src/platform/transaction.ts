@@ -1,15 +1,14 @@
 import type pg from 'pg';
-import { hasCode, missingCodes, READ_TIMEOUT } from './errors.ts';
+import { hasCode, missingCodes, READ_TIMEOUT, readOnlyServer } from './errors.ts';
 import { PreparedQuery, type Row } from './prepared.ts';
 import type { RunStatement } from './query.ts';
 import type { SlowLog } from './slowlog.ts';
 
 /**
- * The SQLSTATEs after which a connection is of no more use: a write to a server that takes none (25006), which may have been replaced
- * as the primary, so that a new connection leads to its successor; and a statement that was prepared before a column changed its type
- * (0A000).
+ * The SQLSTATEs after which a connection is of no more use: a write to a server that takes none, which may have been replaced as the
+ * primary, so that a new connection leads to its successor; and a statement that was prepared before a column changed its type (0A000).
  */
-const uselessCodes = new Set(['25006', '0A000']);
+const uselessCodes = new Set([...readOnlyServer, '0A000']);
 
 /** What a transaction uses of a pool. The embedded database's pool has neither a log of what is slow nor outages. */
 interface TransactionPool {
