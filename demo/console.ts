@@ -28,5 +28,5 @@ export async function openDemoConsole(database: Database): Promise<void> {
   server.unref();
   const address = { kind: 'serial' as const, host: '127.0.0.1', port: (server.address() as AddressInfo).port, socketPath: null };
   const instanceId = consoleInstance.id;
-  await database.consoleEndpoint.upsert({ where: { instanceId }, create: { instanceId, ...address }, update: address });
+  await database.prisma.consoleEndpoint.upsert({ where: { instanceId }, create: { instanceId, ...address }, update: address });
 }

@@ -56,7 +56,7 @@ const roles = Object.keys(users) as DemoRole[];
  * writes no file if the demo is not in the database. Throws if the file cannot be read or written.
  */
 export async function refreshDemoFile({ database, tokens, baseUrl, path }: DemoFileOptions): Promise<DemoFile | null> {
-  if (!(await hasDemo(database))) return null;
+  if (!(await hasDemo(database.prisma))) return null;
   const keys = await provideKeys(database, await readKeys(path));
   const credentials = await Promise.all(
     roles.map(async (role) => {
@@ -114,7 +114,7 @@ async function provideKeys(database: Database, known: Partial<Record<string, str
   });
   const data = keys.flatMap(({ row }) => row ?? []);
   // Inserted before the file is written, so that the file never holds a key that does not work.
-  if (data.length > 0) await database.apiKey.createMany({ data });
+  if (data.length > 0) await database.prisma.apiKey.createMany({ data });
   return Object.fromEntries(keys.map(({ role, key }) => [role, key])) as Record<DemoRole, string>;
 }
 

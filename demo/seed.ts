@@ -22,7 +22,7 @@ import { taskRows } from './tasks.ts';
  * there. Throws if its ids, e-mail addresses or plans are taken by other rows.
  */
 export async function seedDemo(database: Database, now = new Date()): Promise<boolean> {
-  return database.$transaction(
+  return database.prisma.$transaction(
     async (transaction) => {
       // If two replicas start together, the second waits here, and then finds the demo of the first.
       await transaction.$executeRaw`SELECT pg_advisory_xact_lock(7046029255)`;

@@ -18,7 +18,8 @@ import {
 import { ConfigError, demoFilePath, readConfig } from './config.ts';
 import { removeEndpoint, setEndpoint } from './consoles/provision.ts';
 import { Lifecycle } from './kernel/lifecycle.ts';
-import { type Database, type DatabaseWait, openDatabase } from './platform/database.ts';
+import { type Database, openDatabase } from './platform/database.ts';
+import type { DatabaseWait } from './platform/databasewait.ts';
 import { createLogger } from './platform/logger.ts';
 import { describeFailure, OperatorError } from './platform/operatorerror.ts';
 import type { Listing } from './platform/operatoroutput.ts';

@@ -6,7 +6,7 @@ import { project, users } from '../demo/people.ts';
 import { hasDemo, seedDemo } from '../demo/seed.ts';
 import { type App, createApp } from './app.ts';
 import { type Config, ConfigError, demoFilePath, readConfig } from './config.ts';
-import { logWait, retryUntilDatabaseAnswers } from './platform/database.ts';
+import { logWait, retryUntilDatabaseAnswers } from './platform/databasewait.ts';
 import { collectGarbage } from './platform/garbage.ts';
 import { describeFailure } from './platform/operatorerror.ts';
 import { endOnSignals, stopOnSignals } from './platform/signals.ts';
@@ -37,10 +37,10 @@ async function serve(app: App, config: Config, stopEnding: () => void): Promise<
   process.on('unhandledRejection', (failure) => app.log.error({ err: failure }, 'a rejection that nobody has handled'));
   // Metrics of the process rather than the app: memory, event-loop delay, garbage collections.
   collectDefaultMetrics({ register: app.metrics.registry });
-  const isFirstStart = config.database === null && (await app.database.user.findFirst({ select: { id: true } })) === null;
+  const isFirstStart = config.database === null && (await app.database.prisma.user.findFirst({ select: { id: true } })) === null;
   if (isFirstStart) await seedDemo(app.database);
   // With an operator's PostgreSQL there may be replicas on other machines, which could not reach a port of this one.
-  if (config.database === null && (await hasDemo(app.database))) {
+  if (config.database === null && (await hasDemo(app.database.prisma))) {
     await openDemoConsole(app.database);
     app.offerDemo({ people: Object.values(users), projectId: project.id });
   }

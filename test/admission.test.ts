@@ -88,7 +88,7 @@ describe('a request that names its project', () => {
 
   it('is not let in when its project is lost while its body arrives', async () => {
     const { database } = app.app;
-    const [member] = await database.projectMember.findMany({
+    const [member] = await database.prisma.projectMember.findMany({
       where: { userId: app.demo.users.member.id, projectId: app.demo.project_id },
     });
     if (!member) throw new Error('the demo’s member is none');
@@ -109,12 +109,12 @@ describe('a request that names its project', () => {
     request.write(body.slice(0, 5));
     await vi.waitFor(() => expect(app.statements).toHaveLength(1), { timeout: 60_000 });
     try {
-      await database.projectMember.deleteMany({ where: { userId: member.userId, projectId: member.projectId } });
+      await database.prisma.projectMember.deleteMany({ where: { userId: member.userId, projectId: member.projectId } });
       await sleep(300);
       request.end(body.slice(5));
       expect(await answered).toMatchObject({ status: 404, body: { code: 'not_found' } });
     } finally {
-      await database.projectMember.create({ data: member });
+      await database.prisma.projectMember.create({ data: member });
     }
   });
 });
@@ -217,7 +217,7 @@ describe.concurrent('a credential that is revoked while the body arrives', () =>
         ? { name: 'held', description: 'x', widgets: [description, description] }
         : { query, variables: { input: { ...input, widgets: [description, description] } } },
     );
-    const count = await app.app.database.dashboard.count();
+    const count = await app.app.database.prisma.dashboard.count();
     const { hostname, port } = new URL(app.baseUrl);
     const request = openRequest({
       hostname,
@@ -235,6 +235,6 @@ describe.concurrent('a credential that is revoked while the body arrives', () =>
     expect((await app.graphql(revoke, { input: { id: apiKey.id } })).json.errors).toBeUndefined();
     request.end(body.slice(5));
     expect(await responded).toBe(401);
-    expect(await app.app.database.dashboard.count()).toBe(count);
+    expect(await app.app.database.prisma.dashboard.count()).toBe(count);
   });
 });

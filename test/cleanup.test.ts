@@ -16,9 +16,9 @@ beforeAll(async () => {
 afterAll(() => app.close());
 afterEach(() => void vi.useRealTimers());
 
-const run = (sql: string) => app.app.database.$executeRawUnsafe(sql);
+const run = (sql: string) => app.app.database.prisma.$executeRawUnsafe(sql);
 const count = async (sql: string) => {
-  const [row] = await app.app.database.$queryRawUnsafe<Array<{ count: number }>>(`SELECT count(*)::int AS count FROM ${sql}`);
+  const [row] = await app.app.database.prisma.$queryRawUnsafe<Array<{ count: number }>>(`SELECT count(*)::int AS count FROM ${sql}`);
   return row?.count;
 };
 
@@ -149,13 +149,13 @@ test('of the keys of a user that have ended, 10,000 are kept as new ones are mad
      FROM generate_series(1, 10012) AS i ORDER BY i`,
   );
   const create = 'mutation { createApiKey(input: { name: "new" }) { apiKey { id } } }';
-  const oldest = await app.app.database.apiKey.findMany({ where: { userId: owner.id }, orderBy: { id: 'asc' }, take: 12 });
+  const oldest = await app.app.database.prisma.apiKey.findMany({ where: { userId: owner.id }, orderBy: { id: 'asc' }, take: 12 });
   const left: Array<number | undefined> = [];
   for (let time = 0; time < 3; time += 1) {
     expect((await app.graphql(create)).json.errors).toBeUndefined();
-    left.push(await app.app.database.apiKey.count({ where: { userId: owner.id } }));
+    left.push(await app.app.database.prisma.apiKey.count({ where: { userId: owner.id } }));
   }
   expect(left).toEqual([10_003, 10_002, 10_003]);
-  expect(await app.app.database.apiKey.count({ where: { id: { in: oldest.map(({ id }) => id) } } })).toBe(0);
-  expect(await app.app.database.apiKey.count({ where: { userId: member.id } })).toBe(12);
+  expect(await app.app.database.prisma.apiKey.count({ where: { id: { in: oldest.map(({ id }) => id) } } })).toBe(0);
+  expect(await app.app.database.prisma.apiKey.count({ where: { userId: member.id } })).toBe(12);
 });

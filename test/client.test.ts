@@ -580,7 +580,7 @@ describe('feed', () => {
     const events = as('owner').feed({ project: of })[Symbol.asyncIterator]();
     await events.next();
     expect(countFollowers()).toBe(1);
-    await app.app.database.$executeRawUnsafe(`INSERT INTO notifications (project_id, kind, severity, title)
+    await app.app.database.prisma.$executeRawUnsafe(`INSERT INTO notifications (project_id, kind, severity, title)
       SELECT '${of}'::uuid, 'test.busy', 'info', 'busy' FROM generate_series(1, 1500)`);
     const from = ((await events.next()).value as Seen).sequence;
     await expect.poll(countFollowers).toBe(0);
@@ -626,7 +626,7 @@ describe('feed', () => {
       id: of,
     });
     const from = json.data.project.notifications.nodes[0]?.sequence ?? 0;
-    await app.app.database.$executeRawUnsafe(insert);
+    await app.app.database.prisma.$executeRawUnsafe(insert);
     const seen: number[] = [];
     let readies = 0;
     for await (const event of as('owner', `http://127.0.0.1:${proxy.port}`).feed({ project: of, after: from })) {
@@ -648,7 +648,7 @@ describe('feed', () => {
       id: of,
     });
     const from = json.data.project.notifications.nodes[0]?.sequence ?? 0;
-    await app.app.database.$executeRawUnsafe(`INSERT INTO notifications (project_id, kind, severity, title, body, data)
+    await app.app.database.prisma.$executeRawUnsafe(`INSERT INTO notifications (project_id, kind, severity, title, body, data)
       SELECT '${of}'::uuid, 'test.large', 'info', 'large', repeat('x', 20000), '{}' FROM generate_series(1, 260)`);
     const seen: number[] = [];
     const socketsBefore = app.app.count().sockets;
@@ -712,12 +712,12 @@ describe('feed', () => {
   it('ends when the project is lost', async () => {
     const { database } = app.app;
     const where = { projectId: project, userId: app.demo.users.member.id };
-    const membership = await database.projectMember.findFirstOrThrow({ where });
+    const membership = await database.prisma.projectMember.findFirstOrThrow({ where });
     const { error, events } = await follow(as('member'), (seen) => {
-      if (seen.at(-1)?.type === 'ready') void database.projectMember.deleteMany({ where }).then();
+      if (seen.at(-1)?.type === 'ready') void database.prisma.projectMember.deleteMany({ where }).then();
       return false;
     });
-    await database.projectMember.create({ data: membership });
+    await database.prisma.projectMember.create({ data: membership });
     expect([events.map(({ type }) => type), error]).toEqual([['ready'], expect.objectContaining({ code: 'not_found' })]);
   });
 

@@ -27,7 +27,7 @@ async function createMany(count: number, projectId?: string): Promise<string[]> 
 }
 
 async function listDefaults(projectId: string): Promise<string[]> {
-  const rows = await portico.app.database.dashboard.findMany({ where: { projectId, isDefault: true }, select: { id: true } });
+  const rows = await portico.app.database.prisma.dashboard.findMany({ where: { projectId, isDefault: true }, select: { id: true } });
   return rows.map(({ id }) => id);
 }
 

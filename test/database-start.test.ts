@@ -12,7 +12,8 @@ import { createApp } from '../src/app.ts';
 import { readConfig } from '../src/config.ts';
 import { Lifecycle } from '../src/kernel/lifecycle.ts';
 import { describeServer } from '../src/platform/address.ts';
-import { type Attempt, type DatabaseWait, logWait, openDatabase, retryUntilDatabaseAnswers } from '../src/platform/database.ts';
+import { openDatabase } from '../src/platform/database.ts';
+import { type Attempt, type DatabaseWait, logWait, retryUntilDatabaseAnswers } from '../src/platform/databasewait.ts';
 import { toFault } from '../src/platform/errors.ts';
 import { createLogger } from '../src/platform/logger.ts';
 import { LOCK_KEY } from '../src/platform/migrate.ts';
@@ -357,7 +358,7 @@ it.runIf('server' in origin)('a database of any name is reached, by a socket in 
   });
   const { database } = await openDatabase({ dataDir: tmpdir(), database: settings }, lifecycle);
   expect(await database.query<{ name: string }>`SELECT current_database() AS name`).toEqual([{ name }]);
-  expect(await database.project.count()).toBe(0);
+  expect(await database.prisma.project.count()).toBe(0);
   await lifecycle.close();
   relay.close();
   await execute(origin.server, `DROP DATABASE ${quoted} WITH (FORCE)`);
@@ -379,7 +380,9 @@ it.runIf('server' in origin)('settings of the database, and options of the URL, 
   const lifecycle = new Lifecycle();
   const urlWithOptions = `${url}?options=${encodeURIComponent('-c search_path=elsewhere -c timezone=Asia/Tokyo -c work_mem=8MB')}`;
   const { database } = await openDatabase({ dataDir: tmpdir(), database: { url: urlWithOptions, poolSize: 1 } }, lifecycle);
-  const user = await database.user.create({ data: { email: 'olivia@acme.example', name: 'Olivia', created: new Date('2026-02-01') } });
+  const user = await database.prisma.user.create({
+    data: { email: 'olivia@acme.example', name: 'Olivia', created: new Date('2026-02-01') },
+  });
   const rows = await database.query<Record<string, unknown>>`
     SELECT id, created, current_setting('idle_session_timeout') AS idle, current_setting('transaction_timeout', true) AS transaction,
       current_setting('timezone') AS timezone, current_setting('work_mem') AS memory,
@@ -432,7 +435,7 @@ it.runIf('server' in origin)('a database with a collation of ICU orders names as
   const projectId = await makeProject(app);
   const names = ['a', 'B', 'ä', 'a1', '_', 'Z-1', 'a-2'];
   const size = { status: 'active', plan: 'vps-m', region: 'eu-central-1', vcpu: 1, ramMb: 1024, storageGb: 10 } as const;
-  await app.app.database.instance.createMany({ data: names.map((name) => ({ projectId, name, ...size })) });
+  await app.app.database.prisma.instance.createMany({ data: names.map((name) => ({ projectId, name, ...size })) });
   const read = async (direction: 'asc' | 'desc', filter: object) => {
     const { edges } = await readList(app, projectId, 'instances', { orderBy: { field: 'name', direction }, filter, first: 3 });
     return edges.map(({ node }) => node.name);

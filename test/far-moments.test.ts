@@ -34,7 +34,7 @@ async function storeEverywhere(moment: string): Promise<void> {
   const updates = Object.entries(columns).map(
     ([table, names]) => `UPDATE ${table} SET ${names.map((name) => `${name} = '${moment}'`).join(', ')};`,
   );
-  await app.app.database.$executeRawUnsafe(`DO $$ BEGIN SET LOCAL session_replication_role = replica; ${updates.join(' ')} END $$`);
+  await app.app.database.prisma.$executeRawUnsafe(`DO $$ BEGIN SET LOCAL session_replication_role = replica; ${updates.join(' ')} END $$`);
 }
 
 test.each([

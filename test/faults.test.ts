@@ -74,8 +74,8 @@ describe('a SQLSTATE', () => {
   it.each(Object.entries(table))('%s is %s, raw and in a transaction', async (state, code) => {
     const { database } = app.app;
     const raise = `DO $$ BEGIN RAISE EXCEPTION 'secret' USING ERRCODE = '${state}', CONSTRAINT = 'x', DETAIL = 'Key (id)=(1) secret'; END $$`;
-    const alone = await faultOf(() => database.$executeRawUnsafe(raise));
-    const within = await faultOf(() => database.$transaction((transaction) => transaction.$executeRawUnsafe(raise)));
+    const alone = await faultOf(() => database.prisma.$executeRawUnsafe(raise));
+    const within = await faultOf(() => database.prisma.$transaction((transaction) => transaction.$executeRawUnsafe(raise)));
     expect([alone.code, within.code]).toEqual([code, code]);
     expect(alone.message).not.toContain('secret');
     if (code === 'service_unavailable') expect(alone.retryAfterSeconds).toBeGreaterThan(0);
@@ -89,32 +89,32 @@ describe('an error of Prisma’s own', () => {
     const { organization_id: organizationId } = app.demo;
     const { database } = app.app;
     expect(
-      (await faultOf(() => database.organizationMember.create({ data: { organizationId, userId: absent, role: 'member' } }))).code,
+      (await faultOf(() => database.prisma.organizationMember.create({ data: { organizationId, userId: absent, role: 'member' } }))).code,
     ).toBe('not_found');
   });
 
   it('an update of what is not there is not_found', async () => {
     const { database } = app.app;
-    expect((await faultOf(() => database.user.update({ where: { id: absent }, data: { name: 'x' } }))).code).toBe('not_found');
+    expect((await faultOf(() => database.prisma.user.update({ where: { id: absent }, data: { name: 'x' } }))).code).toBe('not_found');
   });
 
   it('what is taken is a conflict', async () => {
     const { database } = app.app;
     const { email } = app.demo.users.owner;
-    expect((await faultOf(() => database.user.create({ data: { email, name: 'x' } }))).code).toBe('conflict');
+    expect((await faultOf(() => database.prisma.user.create({ data: { email, name: 'x' } }))).code).toBe('conflict');
   });
 
   it('a text with NUL, or a number beyond its column, is invalid_request', async () => {
     const { database } = app.app;
-    expect((await faultOf(() => database.user.create({ data: { email: 'nul\0@x', name: 'x' } }))).code).toBe('invalid_request');
-    const tooMuch = database.$queryRaw`SELECT ${2 ** 40}::int`;
+    expect((await faultOf(() => database.prisma.user.create({ data: { email: 'nul\0@x', name: 'x' } }))).code).toBe('invalid_request');
+    const tooMuch = database.prisma.$queryRaw`SELECT ${2 ** 40}::int`;
     expect((await faultOf(() => tooMuch)).code).toBe('invalid_request');
   });
 
   it('a transaction that lasts too long is service_unavailable', async () => {
     const { database } = app.app;
     const slow = () =>
-      database.$transaction(
+      database.prisma.$transaction(
         async (transaction) => {
           await new Promise((resolve) => setTimeout(resolve, 300));
           await transaction.user.count();

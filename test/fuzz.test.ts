@@ -33,7 +33,7 @@ const graphqlStatuses = [200, 204, 400, 401, 405];
 /** Creates enough rows that some are left after many have been deleted. */
 async function makeSpare(): Promise<Spare> {
   const { project_id: projectId, users, instances } = app.demo;
-  const { dashboard, apiKey, consoleSession } = app.app.database;
+  const { dashboard, apiKey, consoleSession } = app.app.database.prisma;
   const data = Array.from({ length: 150 }, (_, index) => ({
     projectId,
     createdById: index % 2 ? users.owner.id : users.member.id,

@@ -103,7 +103,7 @@ describe('health', () => {
 
   it('where nobody has a project, there is nothing to warm up with, and no harm in that', async () => {
     const empty = await startRestingApp();
-    await empty.app.database.$executeRaw`DELETE FROM project_members`;
+    await empty.app.database.prisma.$executeRaw`DELETE FROM project_members`;
     await empty.app.warmUp();
     expect((await empty.ask('GET', '/health/ready', { as: null })).json.status).toBe('ready');
     expect(empty.logLines.filter((line) => line.includes('warm up'))).toEqual([]);
@@ -234,9 +234,9 @@ describe('metrics', () => {
   it('count a defect, also where GraphQL answers with 200', async () => {
     const read = async () => Number(/^portico_internal_errors_total (\d+)$/m.exec(await metricsOf(app))?.[1]);
     const before = await read();
-    await app.app.database.$executeRaw`ALTER TABLE organizations RENAME COLUMN currency TO money`;
+    await app.app.database.prisma.$executeRaw`ALTER TABLE organizations RENAME COLUMN currency TO money`;
     const { status, json } = await app.graphql('{ viewer { organizations(first: 1) { nodes { currency } } } }');
-    await app.app.database.$executeRaw`ALTER TABLE organizations RENAME COLUMN money TO currency`;
+    await app.app.database.prisma.$executeRaw`ALTER TABLE organizations RENAME COLUMN money TO currency`;
     expect([status, json.errors[0].extensions.code]).toEqual([200, 'internal_error']);
     expect(await read()).toBe(before + 1);
   });

@@ -13,8 +13,9 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-const run = (sql: string, ...values: unknown[]) => app.app.database.$executeRawUnsafe(sql, ...values);
-const select = (sql: string, ...values: unknown[]) => app.app.database.$queryRawUnsafe<Array<Record<string, unknown>>>(sql, ...values);
+const run = (sql: string, ...values: unknown[]) => app.app.database.prisma.$executeRawUnsafe(sql, ...values);
+const select = (sql: string, ...values: unknown[]) =>
+  app.app.database.prisma.$queryRawUnsafe<Array<Record<string, unknown>>>(sql, ...values);
 
 const create = 'mutation($input: CreateDashboardInput!) { createDashboard(input: $input) { dashboard { id name version created } } }';
 const place = () => ({ organizationId: app.demo.organization_id, projectId: app.demo.project_id });

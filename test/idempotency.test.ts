@@ -21,8 +21,9 @@ const mutations = [...routeOperations(), ...graphqlOperations()].filter(
 type Who = 'owner' | 'admin';
 type Values = Readonly<Record<string, unknown>>;
 
-const run = (sql: string, ...values: unknown[]) => app.app.database.$executeRawUnsafe(sql, ...values);
-const select = (sql: string, ...values: unknown[]) => app.app.database.$queryRawUnsafe<Array<Record<string, unknown>>>(sql, ...values);
+const run = (sql: string, ...values: unknown[]) => app.app.database.prisma.$executeRawUnsafe(sql, ...values);
+const select = (sql: string, ...values: unknown[]) =>
+  app.app.database.prisma.$queryRawUnsafe<Array<Record<string, unknown>>>(sql, ...values);
 
 async function insert(sql: string, ...values: unknown[]): Promise<string> {
   const [row] = await select(`${sql} RETURNING id::text`, ...values);

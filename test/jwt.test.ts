@@ -67,7 +67,7 @@ describe('a token that is taken', () => {
   it('is trusted for a day at a time: what it has opened does not outlast its key by more', async () => {
     const as = { bearer: forge.sign({ claims: { exp: 253_402_300_799 } }) };
     await app.ask('POST', `${app.projectPath}/websocket-tickets`, { as, body: { target: 'notifications' } });
-    const { sessionExpires } = await app.app.database.websocketTicket.findFirstOrThrow({ orderBy: { created: 'desc' } });
+    const { sessionExpires } = await app.app.database.prisma.websocketTicket.findFirstOrThrow({ orderBy: { created: 'desc' } });
     expect(Math.abs((sessionExpires?.getTime() ?? 0) - (Date.now() + 86_400_000))).toBeLessThan(60_000);
   });
 
@@ -208,7 +208,7 @@ describe('a claim', () => {
 
   it('of a user who is disabled, and good again once he is not', async () => {
     const { id } = app.demo.users.owner;
-    const disable = (disabledAt: Date | null) => app.app.database.user.update({ where: { id }, data: { disabledAt } });
+    const disable = (disabledAt: Date | null) => app.app.database.prisma.user.update({ where: { id }, data: { disabledAt } });
     await disable(new Date());
     await expectRefused(forge.sign());
     await expectRefused(app.demo.users.owner.api_key);
@@ -283,9 +283,9 @@ describe('an API key', () => {
   it('revoked, or expired', async () => {
     for (const change of [{ revoked: new Date() }, { expires: new Date() }, { expires: new Date(Date.now() - 86_400_000) }]) {
       const { key: made, ...stored } = generateKey();
-      const { id } = await app.app.database.apiKey.create({ data: { ...stored, userId: app.demo.users.owner.id, name: 'test' } });
+      const { id } = await app.app.database.prisma.apiKey.create({ data: { ...stored, userId: app.demo.users.owner.id, name: 'test' } });
       await expectTaken(made);
-      await app.app.database.apiKey.update({ where: { id }, data: change });
+      await app.app.database.prisma.apiKey.update({ where: { id }, data: change });
       await expectRefused(made);
     }
   });

@@ -90,8 +90,8 @@ it.each<[list: string, filter: string]>([
 it('what one organization has of projects is not read for a member of a few of them, nor for another organization', async () => {
   const projects = (id: string) => `{ organization(id: "${id}") { projects { nodes { id } } } }`;
   expect(await countMostRead('projects', projects(app.demo.organization_id), 'member')).toBeLessThan(300);
-  const { id } = await app.app.database.organization.create({ data: { name: 'Small' } });
-  await app.app.database.organizationMember.create({ data: { organizationId: id, userId: app.demo.users.owner.id, role: 'owner' } });
-  await app.app.database.project.create({ data: { name: 'Only', organizationId: id } });
+  const { id } = await app.app.database.prisma.organization.create({ data: { name: 'Small' } });
+  await app.app.database.prisma.organizationMember.create({ data: { organizationId: id, userId: app.demo.users.owner.id, role: 'owner' } });
+  await app.app.database.prisma.project.create({ data: { name: 'Only', organizationId: id } });
   expect(await countMostRead('projects', projects(id))).toBeLessThan(300);
 });

@@ -346,7 +346,7 @@ test('says in v1’s words that one thing alone is larger than a response may be
   const path = `${small.projectPath}/monitoring/dashboards`;
   const made = await small.ask('POST', path, { body: { name: 'Large', widgets: ['x'.repeat(100_000)] } });
   expect(made.json.detail).toBe('The response would take more than 65536 bytes: it has no smaller form.');
-  const [row] = await small.app.database.$queryRaw<Array<{ id: string }>>`SELECT id::text FROM dashboards WHERE name = 'Large'`;
+  const [row] = await small.app.database.prisma.$queryRaw<Array<{ id: string }>>`SELECT id::text FROM dashboards WHERE name = 'Large'`;
   const read = await small.ask('GET', `${path}/${row?.id}`);
   expect([read.status, read.json.detail]).toEqual([400, 'The response would take more than 65536 bytes: it has no smaller form.']);
   const list = await small.ask('GET', path);

@@ -209,7 +209,7 @@ it('a key that is revoked while its request waits for the turn of its document r
   const asking = portico.graphql(document, {}, { as: { bearer: key } });
   await until(() => take.mock.calls.length > 0);
   expect(take.mock.calls).toEqual([[portico.demo.users.admin.id]]);
-  await portico.app.database.apiKey.update({ where: { id: apiKey.id }, data: { revoked: new Date() } });
+  await portico.app.database.prisma.apiKey.update({ where: { id: apiKey.id }, data: { revoked: new Date() } });
   aheadMs += 1_500;
   begin();
   const { status, json } = await asking;
@@ -241,7 +241,7 @@ it('a credential that was revoked while a costly operation paused for the one be
   closers.push(() => find.mockRestore());
   const paused = ask();
   await until(() => find.mock.calls.length > 0);
-  await portico.app.database.apiKey.update({ where: { id: apiKey.id }, data: { revoked: new Date() } });
+  await portico.app.database.prisma.apiKey.update({ where: { id: apiKey.id }, data: { revoked: new Date() } });
   expect((await paused).status).toBe(401);
 });
 
@@ -308,7 +308,7 @@ it('a credential that was revoked while its request waited is refused, over ever
     portico.graphql('{ viewer { id } }', {}, { as: { bearer: key } }),
   ];
   await waitsFor(3);
-  await portico.app.database.apiKey.update({ where: { id: apiKey.id }, data: { revoked: new Date() } });
+  await portico.app.database.prisma.apiKey.update({ where: { id: apiKey.id }, data: { revoked: new Date() } });
   finish();
   expect((await Promise.all(asked)).map(({ status }) => status)).toEqual([401, 401]);
   expect((await socket.refused).code).toBe(4403);
@@ -419,7 +419,7 @@ it('a request whose client has gone while it waited is not carried out, and take
   finish();
   expect((await portico.graphql('{ viewer { id } }')).status).toBe(200);
   await sleep(50);
-  expect(await portico.app.database.dashboard.count({ where: { name: 'of nobody' } })).toBe(0);
+  expect(await portico.app.database.prisma.dashboard.count({ where: { name: 'of nobody' } })).toBe(0);
 });
 
 it('subscriptions are not operations under way, over server-sent events and on a socket', async () => {
@@ -458,7 +458,7 @@ describe('a response that is not read takes no place', () => {
   beforeAll(async () => {
     query = await addUnread();
   });
-  afterAll(() => portico.app.database.dashboard.deleteMany({ where: { name: { startsWith: 'Unread ' } } }));
+  afterAll(() => portico.app.database.prisma.dashboard.deleteMany({ where: { name: { startsWith: 'Unread ' } } }));
 
   beforeEach(() => until(async () => (await readGauge('unread_bytes')) === 0));
 
@@ -610,7 +610,7 @@ it.runIf(isPostgres)('a credential that was revoked while its costly operation w
   portico.logLines.length = 0;
   const later = [portico.graphql(query, variables, { as: { bearer: key } }), portico.ask('GET', path, { as: { bearer: key } })];
   await executesOnly(4);
-  await portico.app.database.apiKey.update({ where: { id: apiKey.id }, data: { revoked: new Date() } });
+  await portico.app.database.prisma.apiKey.update({ where: { id: apiKey.id }, data: { revoked: new Date() } });
   await holder.run('ROLLBACK');
   expect((await first).json.errors).toBeUndefined();
   for (const { status, headers, json } of await Promise.all(later)) {

@@ -228,7 +228,7 @@ test('what is large is read as far as a response may go', async () => {
     const { project_id: projectId, users } = small.demo;
     const data = { projectId, createdById: users.owner.id, name: 'Large', description: 'x'.repeat(9_000) };
     const ids: string[] = [];
-    for (let count = 0; count < 8; count += 1) ids.push((await small.app.database.dashboard.create({ data })).id);
+    for (let count = 0; count < 8; count += 1) ids.push((await small.app.database.prisma.dashboard.create({ data })).id);
     const read = (field: string) => small.graphql(`query ($ids: [ID!]!) { nodes(ids: $ids) { ... on Dashboard { ${field} } } }`, { ids });
     expect((await read('name')).json.data.nodes).toHaveLength(8);
     expect((await read('description')).json.errors[0].message).toMatch(/^The response would take more than 65536 bytes/);

@@ -13,11 +13,11 @@ let recorded: Statement[];
 beforeAll(async () => {
   app = await startRestingApp({ RATE_LIMIT_USER: '1000000' });
   const { database } = app.app;
-  const made = await database.project.create({ data: { name: 'Elsewhere', organizationId: organization.id } });
-  const rows = await database.instance.findMany({ where: { projectId: project.id }, orderBy: { id: 'asc' }, take: 2 });
+  const made = await database.prisma.project.create({ data: { name: 'Elsewhere', organizationId: organization.id } });
+  const rows = await database.prisma.instance.findMany({ where: { projectId: project.id }, orderBy: { id: 'asc' }, take: 2 });
   instanceIds = rows.map(({ id }) => id);
   for (const id of instanceIds) {
-    await database.$executeRawUnsafe(
+    await database.prisma.$executeRawUnsafe(
       `INSERT INTO notifications (project_id, kind, severity, title, body, resource_type, resource_id)
        SELECT project_id, 'test', 'info', 'Title ' || number, 'Body ' || number, 'instance', CASE number % 2 WHEN 0 THEN $1 ELSE upper($1) END
        FROM generate_series(1, ${COUNT}) AS number, unnest($2::uuid[]) AS project_id`,
@@ -25,7 +25,7 @@ beforeAll(async () => {
       [project.id, made.id],
     );
   }
-  await database.$executeRawUnsafe('ANALYZE notifications');
+  await database.prisma.$executeRawUnsafe('ANALYZE notifications');
   recorded = recordStatements(app);
 });
 afterAll(() => app.close());
@@ -60,7 +60,7 @@ async function read(args: string): Promise<Page[]> {
 
 /** The sequences of an instance's notifications in the project's log. */
 async function readLog(id: string): Promise<number[]> {
-  const rows = await app.app.database.notification.findMany({
+  const rows = await app.app.database.prisma.notification.findMany({
     where: { projectId: project.id, resourceId: { equals: id, mode: 'insensitive' } },
     orderBy: { sequence: 'desc' },
     select: { sequence: true },

@@ -57,8 +57,8 @@ it('a console of no instance cannot be removed', async () => {
 describe('a list', () => {
   it('has at most some hundred lines in order, and goes on behind the last of them', async () => {
     const users = Array.from({ length: MAX_LISTED + 1 }, (_, index) => ({ email: `many-${index}@new.example`, name: 'Many' }));
-    await database.user.createMany({ data: users });
-    const all = (await database.user.findMany({ select: { id: true } })).map(({ id }) => id).sort();
+    await database.prisma.user.createMany({ data: users });
+    const all = (await database.prisma.user.findMany({ select: { id: true } })).map(({ id }) => id).sort();
     const first = await listUsers(database, {});
     expect([first.lines.length, first.next]).toEqual([MAX_LISTED, all[MAX_LISTED - 1]]);
     const rest = await listUsers(database, { after: first.next ?? '' });
@@ -70,7 +70,11 @@ describe('a list', () => {
 
   it('has one line for each item, whatever its name is', async () => {
     const { id } = await addUser(database, { email: 'lines@new.example', name: 'a\tb\nc\x1b[2J\u202ed' });
-    const before = await database.user.findFirstOrThrow({ where: { id: { lt: id } }, orderBy: { id: 'desc' }, select: { id: true } });
+    const before = await database.prisma.user.findFirstOrThrow({
+      where: { id: { lt: id } },
+      orderBy: { id: 'desc' },
+      select: { id: true },
+    });
     const { lines } = await listUsers(database, { after: before.id });
     expect(lines).toEqual([`${id}\tlines@new.example\tactive\ta b c [2J d`]);
   });
@@ -113,16 +117,16 @@ describe('a list', () => {
 describe('a user', () => {
   it('who is disabled loses all access with the next request, and has it again when enabled', async () => {
     const email = await makeUser();
-    const { id } = await database.user.findUniqueOrThrow({ where: { email } });
+    const { id } = await database.prisma.user.findUniqueOrThrow({ where: { email } });
     const key = await addApiKey(database, { email, name: 'k' });
     const token = (await app.app.tokens.local?.sign(id, 60)) ?? '';
     const statuses = async () => [await statusOf(key), await statusOf(token)];
     expect(await statuses()).toEqual([200, 200]);
     expect(await setDisabled(database, email, true)).toBe(`${email} is disabled.`);
     expect(await statuses()).toEqual([401, 401]);
-    const { disabledAt } = await database.user.findUniqueOrThrow({ where: { email } });
+    const { disabledAt } = await database.prisma.user.findUniqueOrThrow({ where: { email } });
     expect(await setDisabled(database, email, true)).toBe(`${email} was already disabled.`);
-    expect((await database.user.findUniqueOrThrow({ where: { email } })).disabledAt).toEqual(disabledAt);
+    expect((await database.prisma.user.findUniqueOrThrow({ where: { email } })).disabledAt).toEqual(disabledAt);
     expect(await setDisabled(database, email, false)).toBe(`${email} is active.`);
     expect(await statuses()).toEqual([200, 200]);
     expect(await setDisabled(database, email, false)).toBe(`${email} was already active.`);
@@ -150,7 +154,7 @@ describe('a key', () => {
     expect(await revokeUserKey(database, firstId)).toBe(`${hints[0]} of ${email} is revoked: first`);
     expect([await statusOf(keys[0] ?? ''), await statusOf(keys[1] ?? '')]).toEqual([401, 200]);
     expect(await revokeUserKey(database, firstId)).toBe(`${hints[0]} of ${email} was already revoked: first`);
-    await database.apiKey.update({ where: { id: secondId }, data: { expires: new Date(0) } });
+    await database.prisma.apiKey.update({ where: { id: secondId }, data: { expires: new Date(0) } });
     const states = columns(await listUserKeys(database, email, {})).map(([, , state]) => state);
     expect(states).toEqual(['expired 1970-01-01T00:00:00.000Z', expect.stringMatching(/^revoked \d{4}-/)]);
     await expect(revokeUserKey(database, app.demo.project_id)).rejects.toThrow('There is no such key.');
@@ -160,10 +164,10 @@ describe('a key', () => {
 
 it.runIf(isPostgres)('the moments of revoked keys and disabled users are those of PostgreSQL’s clock', async () => {
   const email = await makeUser();
-  const session = { userId: (await database.user.findUniqueOrThrow({ where: { email } })).id } as Session;
+  const session = { userId: (await database.prisma.user.findUniqueOrThrow({ where: { email } })).id } as Session;
   await addApiKey(database, { email, name: 'by the operator' });
   await addApiKey(database, { email, name: 'by the user' });
-  const keys = await database.apiKey.findMany({ where: { user: { email } }, orderBy: { name: 'asc' } });
+  const keys = await database.prisma.apiKey.findMany({ where: { user: { email } }, orderBy: { name: 'asc' } });
   const [first = '', second = ''] = keys.map(({ id }) => id);
   const from = new Date();
   vi.useFakeTimers({ toFake: ['Date'], now: 0 });
@@ -174,7 +178,7 @@ it.runIf(isPostgres)('the moments of revoked keys and disabled users are those o
   } finally {
     vi.useRealTimers();
   }
-  const { disabledAt, apiKeys } = await database.user.findUniqueOrThrow({ where: { email }, include: { apiKeys: true } });
+  const { disabledAt, apiKeys } = await database.prisma.user.findUniqueOrThrow({ where: { email }, include: { apiKeys: true } });
   for (const moment of [disabledAt, ...apiKeys.map(({ revoked }) => revoked)])
     expect(moment?.getTime()).toBeGreaterThan(from.getTime() - 60_000);
 });

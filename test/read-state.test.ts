@@ -341,7 +341,7 @@ describe('marks at once', () => {
 
 test('a list of what was read does not look at what was not, however much it is', async () => {
   const { organization_id: organizationId } = portico.demo;
-  const { id: projectId } = await portico.app.database.project.create({ data: { name: 'long', organizationId } });
+  const { id: projectId } = await portico.app.database.prisma.project.create({ data: { name: 'long', organizationId } });
   const path = `/v1/organizations/${organizationId}/projects/${projectId}/notifications`;
   const [last, few] = [6_000, 60];
   await connection.run(

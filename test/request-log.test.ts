@@ -57,8 +57,10 @@ describe('the log says why a credential is refused', () => {
   /** Makes a user with a key that is not valid. */
   async function makeKey(data: { revoked?: Date; expires?: Date }, disabledAt: Date | null = null): Promise<string> {
     const { key, hint } = generateKey();
-    const user = await app.app.database.user.create({ data: { email: `${randomUUID()}@portico.example`, name: 'Made', disabledAt } });
-    await app.app.database.apiKey.create({ data: { userId: user.id, name: 'made', secretHash: hashSecret(key), hint, ...data } });
+    const user = await app.app.database.prisma.user.create({
+      data: { email: `${randomUUID()}@portico.example`, name: 'Made', disabledAt },
+    });
+    await app.app.database.prisma.apiKey.create({ data: { userId: user.id, name: 'made', secretHash: hashSecret(key), hint, ...data } });
     return key;
   }
 
@@ -84,7 +86,7 @@ describe('the log says why a credential is refused', () => {
       'disabled',
       async () => {
         const data = { email: `${randomUUID()}@portico.example`, name: 'Gone', disabledAt: new Date() };
-        const { id } = await app.app.database.user.create({ data });
+        const { id } = await app.app.database.prisma.user.create({ data });
         return withClaims({ sub: id });
       },
     ],

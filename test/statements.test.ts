@@ -67,7 +67,7 @@ async function sendRoute(operation: Operation, dashboardId: string): Promise<Tes
 
 async function addDashboard(projectId: string): Promise<string> {
   const data = { projectId, createdById: app.demo.users.owner.id, name: 'Made for a test', isPublic: true };
-  return (await app.app.database.dashboard.create({ data })).id;
+  return (await app.app.database.prisma.dashboard.create({ data })).id;
 }
 
 interface List {
@@ -305,7 +305,7 @@ test('one dashboard of each of 100 projects takes as many statements as of two',
     counted.push(statements);
   }
   expect(counted).toEqual([SESSION + 3, SESSION + 3]);
-  await app.app.database.dashboard.delete({ where: { id } });
+  await app.app.database.prisma.dashboard.delete({ where: { id } });
 });
 
 test('trials under two connections: one statement for each of them at most', async () => {
@@ -324,7 +324,7 @@ test('trials under two connections: one statement for each of them at most', asy
 
 test('marking 200 notifications as read takes as many statements as marking one', async () => {
   const { organization_id: organizationId, project_id: projectId } = app.demo;
-  const rows = await app.app.database.notification.findMany({ where: { projectId }, orderBy: { sequence: 'desc' }, take: 201 });
+  const rows = await app.app.database.prisma.notification.findMany({ where: { projectId }, orderBy: { sequence: 'desc' }, take: 201 });
   const ids = rows.map(({ id }) => id);
   const mark = (input: object) =>
     countDocument(

@@ -199,7 +199,7 @@ test('the ids of other projects’ notifications mark nothing as read', async ()
   ]);
   const notification_ids = rows.map(({ id }) => String(id));
   expect(notification_ids.length).toBeGreaterThan(9);
-  await app.app.database.notification.create({
+  await app.app.database.prisma.notification.create({
     data: { projectId: world.places.own.projectId, kind: 'test', severity: 'info', title: 'Unread' },
   });
   const response = await app.ask('POST', `${app.projectPath}/notifications/read`, { as: 'viewer', body: { notification_ids } });

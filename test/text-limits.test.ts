@@ -84,7 +84,7 @@ it('a filter is bounded, too', async () => {
 });
 
 describe('the database', () => {
-  const execute = (sql: string, ...values: unknown[]) => app.app.database.$executeRawUnsafe(sql, ...values);
+  const execute = (sql: string, ...values: unknown[]) => app.app.database.prisma.$executeRawUnsafe(sql, ...values);
   const insertDashboard = (column: string, value: string) =>
     `INSERT INTO dashboards (project_id, created_by, ${column === 'name' ? 'name' : `name, ${column}`})
      VALUES ('${app.demo.project_id}', '${app.demo.users.owner.id}', ${column === 'name' ? value : `'x', ${value}`})`;
@@ -124,7 +124,7 @@ describe('the database', () => {
   });
 
   it('limits every text, but those that only the gateway writes, from limited ones', async () => {
-    const rows = await app.app.database.$queryRawUnsafe<Array<{ name: string }>>(`
+    const rows = await app.app.database.prisma.$queryRawUnsafe<Array<{ name: string }>>(`
       SELECT relname || '.' || attname AS name FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
       WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND relname !~ '^_' AND attnum > 0 AND NOT attisdropped
         AND atttypid IN ('text'::regtype, 'json'::regtype, 'jsonb'::regtype)
@@ -180,8 +180,8 @@ describe('the database', () => {
 
 describe('a user has at most so many keys that are good', () => {
   it('which those that are revoked or have expired are not', async () => {
-    await app.app.database.$executeRaw`DELETE FROM api_keys WHERE user_id = ${app.demo.users.viewer.id}::uuid`;
-    await app.app.database.$executeRaw`
+    await app.app.database.prisma.$executeRaw`DELETE FROM api_keys WHERE user_id = ${app.demo.users.viewer.id}::uuid`;
+    await app.app.database.prisma.$executeRaw`
       INSERT INTO api_keys (user_id, name, hint, secret_hash, expires, revoked)
       SELECT ${app.demo.users.viewer.id}::uuid, 'One of many', 'x', sha256(convert_to('viewer' || number, 'UTF8')),
         CASE WHEN number > 99 AND number <= 200 THEN now() - interval '1 hour' WHEN number % 2 = 0 THEN now() + interval '1 hour' END,
@@ -194,7 +194,7 @@ describe('a user has at most so many keys that are good', () => {
       message: 'The user has as many API keys as they may have.',
       extensions: { code: 'conflict', context: { quota: 'keys_per_user', limit: 100 } },
     });
-    await app.app.database.$executeRaw`
+    await app.app.database.prisma.$executeRaw`
       UPDATE api_keys SET revoked = now() WHERE user_id = ${app.demo.users.viewer.id}::uuid AND revoked IS NULL AND expires > now()`;
     expect((await add()).json.errors).toBeUndefined();
   });

@@ -9,18 +9,18 @@ let other: string;
 beforeAll(async () => {
   app = await startRestingApp({ RATE_LIMIT_USER: '1000000' });
   const { database } = app.app;
-  ({ id: other } = await database.project.create({ data: { name: 'Other', organizationId: organization.id } }));
-  await database.$executeRawUnsafe(
+  ({ id: other } = await database.prisma.project.create({ data: { name: 'Other', organizationId: organization.id } }));
+  await database.prisma.$executeRawUnsafe(
     `INSERT INTO dashboards (project_id, created_by, name, description, widgets, is_public)
     SELECT $1::uuid, $2::uuid, 'Other ' || number, '', '[]', number % 2 = 0 FROM generate_series(1, 6) AS number`,
     other,
     app.demo.users.owner.id,
   );
-  await database.$executeRawUnsafe(
+  await database.prisma.$executeRawUnsafe(
     `INSERT INTO notifications (project_id, kind, severity, title) SELECT $1::uuid, 'test', 'info', 'Other ' || number FROM generate_series(1, 5) AS number`,
     other,
   );
-  await database.projectMember.create({ data: { projectId: other, userId: app.demo.users.viewer.id, role: 'viewer' } });
+  await database.prisma.projectMember.create({ data: { projectId: other, userId: app.demo.users.viewer.id, role: 'viewer' } });
 });
 afterAll(() => app.close());
 
@@ -51,9 +51,11 @@ test('a mutation does not rely on the access that one before it in the document 
   const { database } = app.app;
   const { member } = app.demo.users;
   const where = { projectId_userId: { projectId: project.id, userId: member.id } };
-  await database.$executeRawUnsafe(`CREATE FUNCTION lose_access() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  await database.prisma.$executeRawUnsafe(`CREATE FUNCTION lose_access() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     DELETE FROM project_members WHERE project_id = NEW.project_id AND user_id = NEW.created_by; RETURN NEW; END $$`);
-  await database.$executeRawUnsafe('CREATE TRIGGER lose_access AFTER INSERT ON dashboards FOR EACH ROW EXECUTE FUNCTION lose_access()');
+  await database.prisma.$executeRawUnsafe(
+    'CREATE TRIGGER lose_access AFTER INSERT ON dashboards FOR EACH ROW EXECUTE FUNCTION lose_access()',
+  );
   const create = (name: string) =>
     `${name}: createDashboard(input: { organizationId: "${organization.id}", projectId: "${project.id}", name: "${name}", widgets: [] }) { dashboard { name } }`;
   try {
@@ -61,9 +63,9 @@ test('a mutation does not rely on the access that one before it in the document 
     expect(json.data).toEqual({ first: { dashboard: { name: 'first' } }, second: null });
     expect(json.errors.map(({ extensions: { code } }: { extensions: { code: string } }) => code)).toEqual(['not_found']);
   } finally {
-    await database.$executeRawUnsafe('DROP FUNCTION lose_access CASCADE');
-    await database.dashboard.deleteMany({ where: { name: 'first' } });
-    await database.projectMember.upsert({ where, create: { projectId: project.id, userId: member.id, role: 'member' }, update: {} });
+    await database.prisma.$executeRawUnsafe('DROP FUNCTION lose_access CASCADE');
+    await database.prisma.dashboard.deleteMany({ where: { name: 'first' } });
+    await database.prisma.projectMember.upsert({ where, create: { projectId: project.id, userId: member.id, role: 'member' }, update: {} });
   }
 });
 

@@ -7,8 +7,8 @@ beforeAll(async () => {
   app = await startApp();
   const { database } = app.app;
   // As a later release, or another service, would: the schema of this one does not know the value.
-  await database.$executeRawUnsafe(`ALTER TYPE severity ADD VALUE 'unheard_of'`);
-  await database.$executeRawUnsafe(
+  await database.prisma.$executeRawUnsafe(`ALTER TYPE severity ADD VALUE 'unheard_of'`);
+  await database.prisma.$executeRawUnsafe(
     `INSERT INTO notifications (project_id, kind, severity, title) VALUES ($1::uuid, 'test', 'unheard_of', 'New')`,
     app.demo.project_id,
   );

@@ -76,8 +76,8 @@ beforeAll(async () => {
   app = await startRestingApp({ RATE_LIMIT_USER: '1000000', RATE_LIMIT_ANONYMOUS: '1000000' });
   recorded = recordStatements(app);
   const { database } = app.app;
-  const run = (sql: string, ...values: unknown[]) => database.$executeRawUnsafe(sql, ...values);
-  ({ id: organizationId } = await database.organization.create({ data: { name: 'Walked' } }));
+  const run = (sql: string, ...values: unknown[]) => database.prisma.$executeRawUnsafe(sql, ...values);
+  ({ id: organizationId } = await database.prisma.organization.create({ data: { name: 'Walked' } }));
   await run(
     `INSERT INTO organization_members (organization_id, user_id, role) VALUES ($1::uuid, $2::uuid, 'owner')`,
     organizationId,
@@ -87,7 +87,7 @@ beforeAll(async () => {
     `INSERT INTO projects (organization_id, name) SELECT $1::uuid, 'Project ' || n FROM generate_series(1, ${MANY}) AS n`,
     organizationId,
   );
-  ({ id: projectId } = await database.project.findFirstOrThrow({ where: { organizationId }, orderBy: { id: 'asc' } }));
+  ({ id: projectId } = await database.prisma.project.findFirstOrThrow({ where: { organizationId }, orderBy: { id: 'asc' } }));
   // The first project has `MANY` rows of everything and the others one; every row has all possible links.
   const things = `projects AS project CROSS JOIN LATERAL generate_series(1, CASE WHEN id = '${projectId}' THEN ${MANY} ELSE 1 END) AS n
     WHERE organization_id = '${organizationId}'`;
@@ -181,8 +181,8 @@ describe.each(Object.keys(roots) as Array<keyof typeof roots>)('from %s', (root)
 
 test('a link reads no more rows of a parent than it answers, however many there are', async () => {
   const { database } = app.app;
-  const instance = await database.instance.findFirstOrThrow({ where: { projectId }, orderBy: { id: 'asc' } });
-  const run = (sql: string) => database.$executeRawUnsafe(sql, projectId, instance.id);
+  const instance = await database.prisma.instance.findFirstOrThrow({ where: { projectId }, orderBy: { id: 'asc' } });
+  const run = (sql: string) => database.prisma.$executeRawUnsafe(sql, projectId, instance.id);
   const count = isPostgres ? 5_000 : 2_500;
   for (const table of ['volumes', 'snapshots', 'backups'])
     await run(
@@ -191,7 +191,7 @@ test('a link reads no more rows of a parent than it answers, however many there 
   await run(
     `INSERT INTO tasks (project_id, instance_id, kind, status) SELECT $1::uuid, $2::uuid, 'test', 'running' FROM generate_series(1, ${count})`,
   );
-  await database.$executeRawUnsafe('ANALYZE');
+  await database.prisma.$executeRawUnsafe('ANALYZE');
   const lists = ['tasks', 'volumes', 'snapshots', 'backups'];
   const ordered = ['by_created: tasks(first: 3, orderBy: { field: created })', 'by_name: volumes(last: 3, orderBy: { field: name })'];
   const page = [...lists.flatMap((name) => [`${name}(first: 3)`, `last_${name}: ${name}(last: 3)`]), ...ordered]

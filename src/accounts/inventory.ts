@@ -13,13 +13,13 @@ const whereAfter = ({ after }: After) => (after === undefined ? {} : { gt: readI
 
 /** The users, in the order of their ids. Throws an OperatorError for an `after` that is not an id, as the other lists do. */
 export async function listUsers(database: Database, after: After): Promise<Listing> {
-  const rows = await database.user.findMany({ where: { id: whereAfter(after) }, orderBy: { id: 'asc' }, take: MAX_READ });
+  const rows = await database.prisma.user.findMany({ where: { id: whereAfter(after) }, orderBy: { id: 'asc' }, take: MAX_READ });
   return toListing(rows, ({ id, email, name, disabledAt }) => [id, email, describeState(disabledAt), name]);
 }
 
 /** The organizations, in the order of their ids. */
 export async function listAllOrganizations(database: Database, after: After): Promise<Listing> {
-  const rows = await database.organization.findMany({ where: { id: whereAfter(after) }, orderBy: { id: 'asc' }, take: MAX_READ });
+  const rows = await database.prisma.organization.findMany({ where: { id: whereAfter(after) }, orderBy: { id: 'asc' }, take: MAX_READ });
   return toListing(rows, ({ id, currency, name }) => [id, currency, name]);
 }
 
@@ -29,7 +29,7 @@ export async function listAllProjects(database: Database, organization: string |
     id: whereAfter(after),
     ...(organization !== undefined && { organizationId: await findOrganization(database, organization) }),
   };
-  const rows = await database.project.findMany({ where, orderBy: { id: 'asc' }, take: MAX_READ });
+  const rows = await database.prisma.project.findMany({ where, orderBy: { id: 'asc' }, take: MAX_READ });
   return toListing(rows, ({ id, organizationId, name }) => [id, organizationId, name]);
 }
 
@@ -47,11 +47,11 @@ export async function listAllMembers(
   const order = { orderBy: { userId: 'asc' }, take: MAX_READ } as const;
   const where = { organizationId, userId: whereAfter(after) };
   if (project === undefined) {
-    const rows = await database.organizationMember.findMany({ where, ...order, select: { role: true, user: { select: member } } });
+    const rows = await database.prisma.organizationMember.findMany({ where, ...order, select: { role: true, user: { select: member } } });
     return toListing(rows, ({ role, user }) => [user.id, user.email, describeState(user.disabledAt), role]);
   }
   const projectId = await findProject(database, organizationId, project);
-  const rows = await database.organizationMember.findMany({
+  const rows = await database.prisma.organizationMember.findMany({
     where: { ...where, OR: [{ role: { not: 'member' } }, { user: { projects: { some: { projectId } } } }] },
     ...order,
     select: { role: true, user: { select: { ...member, projects: { where: { projectId }, select: { role: true } } } } },
@@ -65,7 +65,7 @@ export async function listAllMembers(
 /** The API keys of a user, the newest first; never their secrets. Throws an OperatorError for an unknown user. */
 export async function listUserKeys(database: Database, email: string, { after }: After): Promise<Listing> {
   const { id: userId } = await findUser(database, email);
-  const rows = await database.apiKey.findMany({
+  const rows = await database.prisma.apiKey.findMany({
     where: { userId, id: after === undefined ? {} : { lt: readId(after) } },
     omit: { secretHash: true },
     orderBy: { id: 'desc' },

@@ -22,7 +22,7 @@ export async function listMembers(
 ): Promise<Array<Array<Member<OrganizationRole>>>> {
   const { where, orderBy, take } = sliceById(slice);
   const members = { where: { userId: where.id }, orderBy: { userId: orderBy.id }, take, select: { role: true, user } };
-  const rows = await database.organization.findMany({
+  const rows = await database.prisma.organization.findMany({
     relationLoadStrategy: 'join',
     where: { id: { in: [...organizationIds] } },
     select: { id: true, members },

@@ -24,7 +24,7 @@ export async function addUser(database: Database, { email, name, id }: { email: 
   const problem = textProblem(email) ?? lengthProblem(email, MAX_EMAIL_LENGTH);
   if (problem) throw new OperatorError(`The e-mail address cannot be used: ${problem}`);
   const data = { email, name: readName(name), ...(id !== undefined && { id: readId(id) }) };
-  return database.user.create({ data, select: { id: true } }).catch((failure: unknown) => {
+  return database.prisma.user.create({ data, select: { id: true } }).catch((failure: unknown) => {
     const isTaken = failure instanceof Prisma.PrismaClientKnownRequestError && failure.code === 'P2002';
     throw isTaken ? new OperatorError('There is a user with this e-mail address or id already.') : failure;
   });
@@ -46,7 +46,7 @@ export async function setDisabled(database: Database, email: string, isDisabled:
 export async function addApiKey(database: Database, { email, name }: { email: string; name: string }): Promise<string> {
   const { id: userId } = await findActiveUser(database, email);
   const { key, secretHash, hint } = generateKey();
-  await database.apiKey.create({ data: { userId, name: readName(name), hint, secretHash } });
+  await database.prisma.apiKey.create({ data: { userId, name: readName(name), hint, secretHash } });
   return key;
 }
 
@@ -55,7 +55,10 @@ export async function revokeUserKey(database: Database, key: string): Promise<st
   const id = readId(key);
   const revoked = await database.query<{ id: string }>`
     UPDATE api_keys SET revoked = now() WHERE id = ${id}::uuid AND revoked IS NULL RETURNING id`;
-  const found = await database.apiKey.findUnique({ where: { id }, select: { name: true, hint: true, user: { select: { email: true } } } });
+  const found = await database.prisma.apiKey.findUnique({
+    where: { id },
+    select: { name: true, hint: true, user: { select: { email: true } } },
+  });
   if (!found) throw new OperatorError('There is no such key.');
   return printable(`${found.hint} of ${found.user.email} ${revoked.length > 0 ? 'is' : 'was already'} revoked: ${found.name}`);
 }
@@ -67,7 +70,7 @@ export async function addOrganization(
 ): Promise<Provisioned> {
   if (!/^[A-Z]{3}$/.test(currency)) throw new OperatorError(`${currency} is not a currency code: three capital letters, such as EUR.`);
   const { id: userId } = await findActiveUser(database, owner);
-  return database.organization.create({
+  return database.prisma.organization.create({
     data: { name: readName(name), currency, members: { create: { userId, role: 'owner' } } },
     select: { id: true },
   });
@@ -75,7 +78,7 @@ export async function addOrganization(
 
 export async function addProject(database: Database, { name, organization }: { name: string; organization: string }): Promise<Provisioned> {
   const organizationId = await findOrganization(database, organization);
-  return database.project.create({ data: { name: readName(name), organizationId }, select: { id: true } });
+  return database.prisma.project.create({ data: { name: readName(name), organizationId }, select: { id: true } });
 }
 
 interface MembershipRequest {
@@ -156,9 +159,9 @@ async function removeProjectMember(
   { email, userId, organizationId, project }: { email: string; userId: string; organizationId: string; project: string },
 ): Promise<string> {
   const projectId = await findProject(database, organizationId, project);
-  const { count } = await database.projectMember.deleteMany({ where: { projectId, userId } });
+  const { count } = await database.prisma.projectMember.deleteMany({ where: { projectId, userId } });
   const key = { organizationId_userId: { organizationId, userId } };
-  const { role = 'member' } = (await database.organizationMember.findUnique({ where: key, select: { role: true } })) ?? {};
+  const { role = 'member' } = (await database.prisma.organizationMember.findUnique({ where: key, select: { role: true } })) ?? {};
   const still = role === 'member' ? '' : ` As ${role} of the organization they are admin of all its projects.`;
   if (count === 0) throw new OperatorError(`${email} has no role of their own in the project.${still}`);
   return `${email} no longer has a role of their own in the project.${still}`;
@@ -192,14 +195,14 @@ async function keepOwner(
 
 /** Throws an OperatorError for an unknown or disabled user. */
 export async function findActiveUser(database: Database, email: string): Promise<Provisioned> {
-  const user = await database.user.findUnique({ where: { email }, select: { id: true, disabledAt: true } });
+  const user = await database.prisma.user.findUnique({ where: { email }, select: { id: true, disabledAt: true } });
   if (!user || user.disabledAt) throw new OperatorError(`There is no active user ${email}.`);
   return { id: user.id };
 }
 
 /** Throws an OperatorError for an unknown user. */
 export async function findUser(database: Database, email: string): Promise<Provisioned> {
-  const user = await database.user.findUnique({ where: { email }, select: { id: true } });
+  const user = await database.prisma.user.findUnique({ where: { email }, select: { id: true } });
   if (!user) throw new OperatorError(`There is no user ${email}.`);
   return user;
 }
@@ -207,7 +210,7 @@ export async function findUser(database: Database, email: string): Promise<Provi
 /** Throws an OperatorError for an unknown organization. */
 export async function findOrganization(database: Database, text: string): Promise<string> {
   const id = readId(text);
-  if (!(await database.organization.findUnique({ where: { id }, select: { id: true } }))) {
+  if (!(await database.prisma.organization.findUnique({ where: { id }, select: { id: true } }))) {
     throw new OperatorError('There is no such organization.');
   }
   return id;
@@ -216,7 +219,7 @@ export async function findOrganization(database: Database, text: string): Promis
 /** Throws an OperatorError for a project that the organization does not have. */
 export async function findProject(database: Database, organizationId: string, text: string): Promise<string> {
   const id = readId(text);
-  if (!(await database.project.findFirst({ where: { id, organizationId }, select: { id: true } })))
+  if (!(await database.prisma.project.findFirst({ where: { id, organizationId }, select: { id: true } })))
     throw new OperatorError('The organization has no such project.');
   return id;
 }

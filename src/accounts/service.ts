@@ -22,7 +22,7 @@ export interface Membership {
 /** The viewer's organizations, in the order of their ids. */
 export async function listOrganizations(database: Database, viewer: Viewer, slice: Slice<string>): Promise<Membership[]> {
   const { where, orderBy, take } = sliceById(slice);
-  const rows = await database.organizationMember.findMany({
+  const rows = await database.prisma.organizationMember.findMany({
     where: { userId: viewer.userId, organizationId: where.id },
     orderBy: { organizationId: orderBy.id },
     take,
@@ -32,7 +32,7 @@ export async function listOrganizations(database: Database, viewer: Viewer, slic
 }
 
 export function countOrganizations(database: Database, { userId }: Viewer): Promise<number> {
-  return database.organizationMember.count({ where: { userId } });
+  return database.prisma.organizationMember.count({ where: { userId } });
 }
 
 /** A page of the viewer's organizations, in the same order. Throws `not_found` past the end. */
@@ -41,7 +41,7 @@ export function pageOrganizations(database: Database, viewer: Viewer, paging: Pa
     paging,
     () => countOrganizations(database, viewer),
     async ({ limit, offset }) => {
-      const rows = await database.organizationMember.findMany({
+      const rows = await database.prisma.organizationMember.findMany({
         where: { userId: viewer.userId },
         orderBy: { organizationId: 'asc' },
         skip: offset,
@@ -58,7 +58,7 @@ export async function getOrganization(database: Database, viewer: Viewer, id: st
   const organizationId = parseUuid(id);
   const row =
     organizationId &&
-    (await database.organizationMember.findUnique({
+    (await database.prisma.organizationMember.findUnique({
       where: { organizationId_userId: { organizationId, userId: viewer.userId } },
       include: { organization: true },
     }));
@@ -68,7 +68,7 @@ export async function getOrganization(database: Database, viewer: Viewer, id: st
 
 /** Organizations by their ids; null for one that the viewer is not a member of. */
 export async function findOrganizations(database: Database, { userId }: Viewer, ids: readonly string[]): Promise<Array<Membership | null>> {
-  const rows = await database.organizationMember.findMany({
+  const rows = await database.prisma.organizationMember.findMany({
     where: { userId, organizationId: { in: [...ids] } },
     include: { organization: true },
   });
@@ -86,19 +86,19 @@ export async function findApiKeys(
   ids: readonly string[],
 ): Promise<Array<ApiKey | null>> {
   if (credential.kind !== 'session') return ids.map(() => null);
-  const rows = await database.apiKey.findMany({ where: { userId, id: { in: [...ids] } } });
+  const rows = await database.prisma.apiKey.findMany({ where: { userId, id: { in: [...ids] } } });
   return pickRows(ids, rows, ({ id }) => id);
 }
 
 /** The viewer's keys, the newest first. */
 export async function listApiKeys(database: Database, session: Session, slice: Slice<string>) {
   const { where, ...order } = sliceById(slice, 'desc');
-  return database.apiKey.findMany({ where: { userId: session.userId, ...where }, ...order });
+  return database.prisma.apiKey.findMany({ where: { userId: session.userId, ...where }, ...order });
 }
 
 /** Includes expired and revoked keys. */
 export function countApiKeys(database: Database, { userId }: Session): Promise<number> {
-  return database.apiKey.count({ where: { userId } });
+  return database.prisma.apiKey.count({ where: { userId } });
 }
 
 /** The ended keys of a user that are kept; the oldest are deleted as new keys are created. */
@@ -140,7 +140,7 @@ export async function revokeApiKey(database: Database, session: Session, id: str
   const [apiKey] = await database.query<ApiKey>`
     UPDATE api_keys SET revoked = now() WHERE id = ${keyId}::uuid AND user_id = ${session.userId}::uuid AND revoked IS NULL
     RETURNING id, user_id AS "userId", name, hint, secret_hash AS "secretHash", created, last_used AS "lastUsed", expires, revoked`;
-  const revoked = apiKey ?? (await database.apiKey.findFirst({ where: { id: keyId, userId: session.userId } }));
+  const revoked = apiKey ?? (await database.prisma.apiKey.findFirst({ where: { id: keyId, userId: session.userId } }));
   if (!revoked) throw Fault.notFound();
   return { apiKey: revoked };
 }

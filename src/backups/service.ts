@@ -80,7 +80,7 @@ const findTrialState = createSharedLoader(async (database: Database, instanceIds
 
 /** Trials by their ids; null for one whose instance is not in the requested project. */
 export async function findTrials(database: Database, requested: readonly InProject[]): Promise<Array<BackupTrial | null>> {
-  const rows = await database.backupTrial.findMany({
+  const rows = await database.prisma.backupTrial.findMany({
     where: { id: { in: requested.map(({ id }) => id) } },
     include: { instance: { select: { projectId: true } } },
   });

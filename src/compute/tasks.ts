@@ -20,7 +20,7 @@ export const defaultTaskOrder: Order = { field: 'id', direction: 'desc' };
 
 /** Tasks by id; null for a task outside the project it is requested in. */
 export async function findTasks(database: Database, requested: readonly InProject[]): Promise<Array<Task | null>> {
-  const rows = await database.task.findMany({ where: { id: { in: requested.map(({ id }) => id) } }, omit: { error: true } });
+  const rows = await database.prisma.task.findMany({ where: { id: { in: requested.map(({ id }) => id) } }, omit: { error: true } });
   return pickInProject(requested, rows.map(withoutError));
 }
 

@@ -18,12 +18,12 @@ export async function setEndpoint(
   const address = parseAddress(tcp, unix);
   await requireInstance(database, instanceId);
   const data = { kind: consoleKind, ...address };
-  await database.consoleEndpoint.upsert({ where: { instanceId }, create: { instanceId, ...data }, update: data });
+  await database.prisma.consoleEndpoint.upsert({ where: { instanceId }, create: { instanceId, ...data }, update: data });
   return `The ${kind} console of the instance is ${unix ?? tcp}.`;
 }
 
 async function requireInstance(database: Database, id: string): Promise<void> {
-  const instance = await database.instance.findUnique({ where: { id }, select: { id: true } });
+  const instance = await database.prisma.instance.findUnique({ where: { id }, select: { id: true } });
   if (!instance) throw new OperatorError('There is no such instance.');
 }
 
@@ -31,7 +31,7 @@ async function requireInstance(database: Database, id: string): Promise<void> {
 export async function removeEndpoint(database: Database, instance: string): Promise<string> {
   const instanceId = readId(instance);
   await requireInstance(database, instanceId);
-  const { count } = await database.consoleEndpoint.deleteMany({ where: { instanceId } });
+  const { count } = await database.prisma.consoleEndpoint.deleteMany({ where: { instanceId } });
   if (count === 0) throw new OperatorError('The instance has no console.');
   return 'The instance no longer has a console.';
 }

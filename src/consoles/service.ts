@@ -30,7 +30,7 @@ export async function listSessions(
   const { where, ...order } = sliceById(slice, 'desc');
   const projects = await readByRole(scopes, filter, (projectIds, conditions) => {
     const consoleSessions = { where: { AND: [...conditions, where] }, ...order };
-    return database.project.findMany({
+    return database.prisma.project.findMany({
       relationLoadStrategy: 'join',
       where: { id: { in: projectIds } },
       select: { id: true, consoleSessions },
@@ -42,7 +42,7 @@ export async function listSessions(
 /** The number of sessions in each of the lists. */
 export async function countSessions(database: Database, scopes: readonly ProjectScope[], filter: ConsoleSessionFilter): Promise<number[]> {
   const counts = await readByRole(scopes, filter, (projectIds, conditions) =>
-    database.consoleSession.groupBy({ by: 'projectId', where: { AND: conditions, projectId: { in: projectIds } }, _count: true }),
+    database.prisma.consoleSession.groupBy({ by: 'projectId', where: { AND: conditions, projectId: { in: projectIds } }, _count: true }),
   );
   const rows = counts.map(({ projectId, _count }) => ({ projectId, count: _count }));
   return pickCounts(projectIdsOf(scopes), rows, ({ projectId }) => projectId);
@@ -159,7 +159,7 @@ export async function endSession(scope: ProjectScope, consoles: Consoles, { id }
 
 /** Finds sessions by id; null for a session of another project, or of another user unless the viewer is an admin. */
 export async function findSessions(database: Database, requested: readonly InProject[]): Promise<Array<ConsoleSession | null>> {
-  const rows = await database.consoleSession.findMany({ where: { id: { in: requested.map(({ id }) => id) } } });
+  const rows = await database.prisma.consoleSession.findMany({ where: { id: { in: requested.map(({ id }) => id) } } });
   return pickInProject(requested, rows).map((row, index) => {
     const scope = requested[index]?.scope;
     const isVisible = row && scope && (hasRole(scope, 'admin') || row.userId === scope.viewer.userId);
@@ -171,7 +171,7 @@ async function findSession(scope: ProjectScope, id: string): Promise<ConsoleSess
   const sessionId = parseUuid(id);
   if (!sessionId) throw Fault.notFound();
   const where = { id: sessionId, projectId: scope.projectId, ...visibleTo(scope) };
-  const session = await scope.database.consoleSession.findFirst({ where });
+  const session = await scope.database.prisma.consoleSession.findFirst({ where });
   if (!session) throw Fault.notFound();
   return toSession(session);
 }

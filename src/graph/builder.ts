@@ -80,7 +80,7 @@ export const builder = new SchemaBuilder<{
   // The cost of a document is checked before any of its fields is resolved (`createCostCheck`).
   complexity: { defaultComplexity: 1, defaultListMultiplier: 1, disabled: true },
   prisma: {
-    client: (context) => context.database,
+    client: (context) => context.database.prisma,
     dmmf: getDatamodel(),
   },
 });

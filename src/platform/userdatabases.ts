@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import type { PrismaClient } from '../generated/prisma/client.ts';
 import { recordDuration } from '../kernel/duration.ts';
 import { getOrInsert } from '../kernel/map.ts';
 import { KeyedSemaphore } from '../kernel/semaphore.ts';
@@ -37,7 +38,7 @@ export class UserDatabases {
   }
 
   #make(userId: string): Database {
-    const { shared, afterCommit, transact } = this.database;
+    const { prisma, shared, afterCommit, transact } = this.database;
     const recordWait = (milliseconds: number) =>
       this.#slowLog.report(milliseconds, () => ({ user_id: userId }), 'a long wait for other statements of the user');
     const withPermit = async <Result>(work: () => Promise<Result>): Promise<Result> => {
@@ -55,17 +56,19 @@ export class UserDatabases {
         withPermit(() => run(strings, ...values));
     const query = limit(this.database.query);
     const ascendingQuery = limit(this.database.queryInOrder(true));
-    const own: Pick<Database, 'shared' | 'afterCommit' | 'query' | 'queryInOrder' | 'transact'> = {
+    const open = () =>
+      prisma.$extends({ query: { $allOperations: ({ args, query: run }) => withPermit(() => run(args)) } }) as unknown as PrismaClient;
+    let client: PrismaClient | null = null;
+    return {
+      // Few users need it.
+      get prisma() {
+        return (client ??= open());
+      },
       shared,
       afterCommit,
       query,
       queryInOrder: (isAscending) => (isAscending ? ascendingQuery : query),
       transact: (work) => withPermit(() => transact(work)),
     };
-    let client: object | null = null;
-    const open = () => shared.$extends({ query: { $allOperations: ({ args, query: run }) => withPermit(() => run(args)) } });
-    const prisma = new Proxy(shared, { get: (_shared, name) => Reflect.get((client ??= open()), name) });
-    // An assignment would reach the client that all share.
-    return Object.create(prisma, Object.getOwnPropertyDescriptors(own)) as Database;
   }
 }

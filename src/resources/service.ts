@@ -91,12 +91,12 @@ async function listProjectResources(
 }
 
 export async function listVpcs(database: Database, scopes: readonly ProjectScope[], slice: Slice<string>): Promise<Vpc[][]> {
-  const rows = await database.project.findMany({ ...whereProjects(scopes), select: { id: true, vpcs: sliceById(slice) } });
+  const rows = await database.prisma.project.findMany({ ...whereProjects(scopes), select: { id: true, vpcs: sliceById(slice) } });
   return pickLists(projectIdsOf(scopes), rows, ({ vpcs }) => vpcs);
 }
 
 export async function listSshKeys(database: Database, scopes: readonly ProjectScope[], slice: Slice<string>): Promise<SshKey[][]> {
-  const rows = await database.project.findMany({
+  const rows = await database.prisma.project.findMany({
     ...whereProjects(scopes),
     select: { id: true, sshKeys: { ...sliceById(slice), ...omitPublicKey } },
   });
@@ -131,12 +131,12 @@ export async function countResources(database: Database, scopes: readonly Projec
 
 /** Resources by id; null for a resource outside the project it is requested in. */
 export const findersByType = {
-  Volume: async (database, requested) => pickInProject(requested, await database.volume.findMany(byIds(requested))),
-  Snapshot: async (database, requested) => pickInProject(requested, await database.snapshot.findMany(byIds(requested))),
-  Backup: async (database, requested) => pickInProject(requested, await database.backup.findMany(byIds(requested))),
-  Vpc: async (database, requested) => pickInProject(requested, await database.vpc.findMany(byIds(requested))),
+  Volume: async (database, requested) => pickInProject(requested, await database.prisma.volume.findMany(byIds(requested))),
+  Snapshot: async (database, requested) => pickInProject(requested, await database.prisma.snapshot.findMany(byIds(requested))),
+  Backup: async (database, requested) => pickInProject(requested, await database.prisma.backup.findMany(byIds(requested))),
+  Vpc: async (database, requested) => pickInProject(requested, await database.prisma.vpc.findMany(byIds(requested))),
   SshKey: async (database, requested) => {
-    const rows = await database.sshKey.findMany({ ...byIds(requested), ...omitPublicKey });
+    const rows = await database.prisma.sshKey.findMany({ ...byIds(requested), ...omitPublicKey });
     return pickInProject(requested, rows.map(withoutPublicKey));
   },
 } satisfies Partial<Record<NodeName, (database: Database, requested: readonly InProject[]) => Promise<Array<object | null>>>>;

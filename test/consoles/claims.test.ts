@@ -156,7 +156,7 @@ it('a process that closes while a session begins there hands it over, and begins
   await attaching;
   expect(consoles.count()).toEqual({ attached: 0, detached: 0 });
   await expect(later.attach(createClient())).rejects.toMatchObject({ code: 'service_unavailable' });
-  const stored = await app.app.database.consoleHandover.findMany({ where: { sessionId: opening.sessionId } });
+  const stored = await app.app.database.prisma.consoleHandover.findMany({ where: { sessionId: opening.sessionId } });
   expect(stored).toHaveLength(1);
 });
 
@@ -166,7 +166,7 @@ it.each(['the same process', 'another process'])('a session is entered in its ow
   const id = await begin(former, await admit('admin'));
   const consoles = where === 'the same process' ? former : openProcess();
   if (consoles !== former) await former.close();
-  const move = (projectId: string) => app.app.database.instance.update({ where: { id: instance }, data: { projectId } });
+  const move = (projectId: string) => app.app.database.prisma.instance.update({ where: { id: instance }, data: { projectId } });
   await move(other.projectId);
   try {
     expect(await consoles.prepare(other, { ...request, instanceId: instance, sessionId: id })).toBe('session_gone');
@@ -201,7 +201,7 @@ it('a client that takes its session back while the process reads who has claimed
     const claimed = isSnapshot ? claim : null;
     if (claimed) {
       claim = null;
-      await app.app.database.$executeRawUnsafe(`UPDATE console_sessions SET owner = gen_random_uuid() WHERE id = '${id}'`);
+      await app.app.database.prisma.$executeRawUnsafe(`UPDATE console_sessions SET owner = gen_random_uuid() WHERE id = '${id}'`);
     }
     const rows = await app.app.database.query(...statement);
     await claimed?.();
@@ -260,7 +260,7 @@ it.each(['the same process', 'another process'])(
 
 describe('a client that loses a race for a session', () => {
   const change = (id: string, assignment: string) =>
-    app.app.database.$executeRawUnsafe(`UPDATE console_sessions SET ${assignment} WHERE id = '${id}'`);
+    app.app.database.prisma.$executeRawUnsafe(`UPDATE console_sessions SET ${assignment} WHERE id = '${id}'`);
   const another = 'owner = gen_random_uuid(), runner = gen_random_uuid()';
   const end = "ended = now(), end_reason = 'ended'";
 
@@ -318,7 +318,7 @@ it('output of a process that has died is not continued at a position that one of
   /** What the process stored is gone, and a client has more of its output than was saved. */
   const die = async (consoles: Consoles) => {
     await consoles.close();
-    await app.app.database.$executeRawUnsafe(`DELETE FROM console_handovers WHERE session_id = '${id}'`);
+    await app.app.database.prisma.$executeRawUnsafe(`DELETE FROM console_handovers WHERE session_id = '${id}'`);
   };
   await die(former);
   const [second, third] = [openProcess(), openProcess()];

@@ -47,11 +47,11 @@ async function addInstance(): Promise<string> {
     region: 'eu-test-1',
     ...size,
   };
-  return (await app.app.database.instance.create({ data })).id;
+  return (await app.app.database.prisma.instance.create({ data })).id;
 }
 
 async function readEnd(sessionId: string): Promise<string | null> {
-  const row = await app.app.database.consoleSession.findUnique({ where: { id: sessionId } });
+  const row = await app.app.database.prisma.consoleSession.findUnique({ where: { id: sessionId } });
   return row?.endReason ?? null;
 }
 
@@ -81,34 +81,34 @@ describe('who loses the access is out soon', () => {
     const feed = openPlainFeed(app, { as: 'member' });
     const demoted = await endBy(console, async () => {
       await feed.until(({ type }) => type === 'ready');
-      await app.app.database.projectMember.update({ where: { projectId_userId }, data: { role: 'viewer' } });
+      await app.app.database.prisma.projectMember.update({ where: { projectId_userId }, data: { role: 'viewer' } });
     });
     expect(demoted).toMatchObject(lost);
     expect(feed.socket.readyState).toBe(feed.socket.OPEN);
     feed.socket.terminate();
-    await app.app.database.projectMember.update({ where: { projectId_userId }, data: { role: 'member' } });
+    await app.app.database.prisma.projectMember.update({ where: { projectId_userId }, data: { role: 'member' } });
     const removed = await endBy(await openConsole(app, instance), () =>
-      app.app.database.projectMember.delete({ where: { projectId_userId } }),
+      app.app.database.prisma.projectMember.delete({ where: { projectId_userId } }),
     );
     expect(removed).toMatchObject(lost);
-    await app.app.database.projectMember.create({ data: { ...projectId_userId, role: 'member' } });
+    await app.app.database.prisma.projectMember.create({ data: { ...projectId_userId, role: 'member' } });
     expect(Math.max(demoted.within, removed.within)).toBeLessThan(SOON_MS);
   });
 
   it('a user who is disabled', async () => {
     const where = { id: app.demo.users.admin.id };
     const ended = await endBy(await openConsole(app, instance, { as: 'admin' }), () =>
-      app.app.database.user.update({ where, data: { disabledAt: new Date() } }),
+      app.app.database.prisma.user.update({ where, data: { disabledAt: new Date() } }),
     );
     expect(ended).toMatchObject(lost);
     expect(ended.within).toBeLessThan(SOON_MS);
-    await app.app.database.user.update({ where, data: { disabledAt: null } });
+    await app.app.database.prisma.user.update({ where, data: { disabledAt: null } });
   });
 
   it('a key that is revoked', async () => {
     const secretHash = Uint8Array.from(createHash('sha256').update(app.demo.users.owner.api_key).digest());
     const ended = await endBy(byHeader(app.demo.users.owner.api_key), () =>
-      app.app.database.apiKey.updateMany({ where: { secretHash }, data: { revoked: new Date() } }),
+      app.app.database.prisma.apiKey.updateMany({ where: { secretHash }, data: { revoked: new Date() } }),
     );
     expect(ended).toMatchObject(lost);
     expect(ended.within).toBeLessThan(SOON_MS);
@@ -134,11 +134,11 @@ it.runIf(isPostgres)('the record of a session says when it ended by the clock of
   const console = await openConsole(app, instance);
   await guest.called();
   passSeconds(600);
-  await app.app.database.consoleEndpoint.delete({ where: { instanceId: instance } });
+  await app.app.database.prisma.consoleEndpoint.delete({ where: { instanceId: instance } });
   await console.closed;
   await expect.poll(() => readEnd(console.sessionId())).toBe('console_moved');
   const id = console.sessionId();
-  const [record] = await app.app.database.$queryRaw<unknown[]>`
+  const [record] = await app.app.database.prisma.$queryRaw<unknown[]>`
     SELECT ended BETWEEN created AND now() AS "isPast" FROM console_sessions WHERE id = ${id}::uuid`;
   expect(record).toEqual({ isPast: true });
 });
@@ -146,21 +146,21 @@ it.runIf(isPostgres)('the record of a session says when it ended by the clock of
 describe('an instance that changes while its console is open', () => {
   const where = () => ({ where: { id: instance } });
   const status = (value: 'deleted' | 'stopped' | 'suspended') => () =>
-    app.app.database.instance.update({ ...where(), data: { status: value } });
+    app.app.database.prisma.instance.update({ ...where(), data: { status: value } });
   const cases: Array<[string, () => Promise<unknown>, number, string]> = [
     ['is stopped', status('stopped'), 4404, 'instance_not_running'],
     ['is suspended', status('suspended'), 4404, 'instance_not_running'],
     ['is deleted', status('deleted'), 4404, 'instance_gone'],
-    ['is removed from the database', () => app.app.database.instance.delete(where()), 4404, 'instance_gone'],
+    ['is removed from the database', () => app.app.database.prisma.instance.delete(where()), 4404, 'instance_gone'],
     [
       'is moved to another project',
-      () => app.app.database.instance.update({ ...where(), data: { projectId: app.demo.empty_project_id } }),
+      () => app.app.database.prisma.instance.update({ ...where(), data: { projectId: app.demo.empty_project_id } }),
       4404,
       'instance_gone',
     ],
     ['gets its console elsewhere', () => setEndpoint(app, instance, { port: 1 }), 4502, 'console_moved'],
     ['gets a console of another kind', () => setEndpoint(app, instance, { kind: 'vnc', port: guest.port }), 4502, 'console_moved'],
-    ['loses its console', () => app.app.database.consoleEndpoint.delete({ where: { instanceId: instance } }), 4502, 'console_moved'],
+    ['loses its console', () => app.app.database.prisma.consoleEndpoint.delete({ where: { instanceId: instance } }), 4502, 'console_moved'],
   ];
   it.each(cases)('%s', async (_name, act, code, reason) => {
     const ended = await endBy(await openConsole(app, instance), act);
@@ -173,7 +173,7 @@ it('a session whose record the database lacks, as a standby may that was promote
   const console = await openConsole(app, instance);
   await console.opened;
   await guest.called();
-  await app.app.database.consoleSession.delete({ where: { id: console.sessionId() } });
+  await app.app.database.prisma.consoleSession.delete({ where: { id: console.sessionId() } });
   expect(await console.closed).toEqual({ code: 4502, reason: 'lost' });
   await expect.poll(() => guest.lines.size).toBe(0);
 });
@@ -187,11 +187,11 @@ describe('an instance of which nothing is to be had', () => {
   };
 
   it('is refused when it is stopped, and looks absent when it is deleted', async () => {
-    await app.app.database.instance.update({ where: { id: instance }, data: { status: 'stopped' } });
+    await app.app.database.prisma.instance.update({ where: { id: instance }, data: { status: 'stopped' } });
     const still = { code: 4404, reason: 'instance_not_running' };
     expect(await openBoth()).toEqual([still, still]);
     const { path, ticket } = await takeConsoleTicket(app, instance);
-    await app.app.database.instance.update({ where: { id: instance }, data: { status: 'deleted' } });
+    await app.app.database.prisma.instance.update({ where: { id: instance }, data: { status: 'deleted' } });
     expect(await openConsoleSocket(app.baseUrl, `${path}?ticket=${ticket}`, {}).closed).toEqual({ code: 4404, reason: 'instance_gone' });
     const { closed, refused } = byHeader(app.demo.users.member.token ?? '');
     expect(await Promise.race([closed, refused.then(({ status }) => status)])).toBe(404);
@@ -202,14 +202,14 @@ describe('an instance of which nothing is to be had', () => {
 
   it('has no console: none is written down, nobody listens there, or whoever does says nothing', async () => {
     const unreachable = { code: 4502, reason: 'console_unreachable' };
-    await app.app.database.consoleEndpoint.delete({ where: { instanceId: instance } });
+    await app.app.database.prisma.consoleEndpoint.delete({ where: { instanceId: instance } });
     expect(await openBoth()).toEqual([unreachable, unreachable]);
     await setEndpoint(app, instance, { port: await closedPort() });
     expect(await openBoth()).toEqual([unreachable, unreachable]);
     await setEndpoint(app, instance, { path: '/nowhere/at/all.sock' });
     expect(await openBoth()).toEqual([unreachable, unreachable]);
     // An address that is for documentation: nothing answers, and nothing refuses.
-    await app.app.database.consoleEndpoint.update({
+    await app.app.database.prisma.consoleEndpoint.update({
       where: { instanceId: instance },
       data: { host: '192.0.2.1', port: 9, socketPath: null },
     });
@@ -227,7 +227,7 @@ describe('an instance of which nothing is to be had', () => {
 
   it('hangs up because it was stopped: that is what is told', async () => {
     const ended = await endBy(await openConsole(app, instance), async () => {
-      await app.app.database.instance.update({ where: { id: instance }, data: { status: 'stopped' } });
+      await app.app.database.prisma.instance.update({ where: { id: instance }, data: { status: 'stopped' } });
       for (const line of guest.lines) line.end();
     });
     expect(ended).toMatchObject({ code: 4404, reason: 'instance_not_running', end: 'instance_not_running' });
@@ -257,7 +257,7 @@ describe('a console', () => {
     expect(ids.size).toBeGreaterThan(runs / 6);
     const figures = async () => {
       // A session may begin when its client has gone already: it would wait a minute for it to come back.
-      await app.app.database.$executeRaw`UPDATE console_sessions SET ended = now(), end_reason = 'ended' WHERE ended IS NULL`;
+      await app.app.database.prisma.$executeRaw`UPDATE console_sessions SET ended = now(), end_reason = 'ended' WHERE ended IS NULL`;
       const { text } = await app.ask('GET', '/metrics', { as: null });
       return [...text.matchAll(/^portico_consoles\{state="\w+"\} (\d+)$/gm)].map(([, figure]) => Number(figure));
     };

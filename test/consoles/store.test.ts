@@ -47,17 +47,18 @@ async function add(rest: object = {}): Promise<string> {
     owner: processId,
     runner: processId,
   };
-  await database.consoleSession.create({ data: { ...row, ...rest } });
+  await database.prisma.consoleSession.create({ data: { ...row, ...rest } });
   return 'id' in rest ? String(rest.id) : row.id;
 }
 
-const read = () => database.consoleSession.findUniqueOrThrow({ where: { id } });
+const read = () => database.prisma.consoleSession.findUniqueOrThrow({ where: { id } });
 const counts = (bytes: number) => ({ id, bytesIn: bytes, bytesOut: bytes });
-const countHandovers = () => database.consoleHandover.count({ where: { sessionId: id } });
+const countHandovers = () => database.prisma.consoleHandover.count({ where: { sessionId: id } });
 const handover = { position: 5, scrollback: Buffer.from('hello') };
 
 /** From here on the user has no running session but those of the test. */
-const endOthers = () => database.consoleSession.updateMany({ where: { userId: facts.userId, ended: null, id: { not: id } }, data: over });
+const endOthers = () =>
+  database.prisma.consoleSession.updateMany({ where: { userId: facts.userId, ended: null, id: { not: id } }, data: over });
 
 /** The sessions that are not the one that is meant, each for one reason. */
 const others = () => [
@@ -101,7 +102,7 @@ describe('a new session', () => {
     expect(await read()).toMatchObject({ owner: processId, runner: processId, clientAddresses: ['192.0.2.1'], ended: null });
     id = randomUUID();
     expect(await start(1, { kind: 'vnc' })).toBeNull();
-    expect(await database.consoleSession.findUnique({ where: { id } })).toBeNull();
+    expect(await database.prisma.consoleSession.findUnique({ where: { id } })).toBeNull();
     expect(await start(2, { kind: 'vnc' })).toEqual([]);
   });
 
@@ -114,14 +115,14 @@ describe('a new session', () => {
     const of = await add({ ...rest, userId: app.demo.users.admin.id, detachedAt: secondsAgo(40) });
     expect(await start(2)).toEqual([]);
     const reasons = async () => {
-      const rows = await database.consoleSession.findMany({
+      const rows = await database.prisma.consoleSession.findMany({
         where: { id: { in: [...left, attached, of, id] } },
         orderBy: { detachedAt: 'asc' },
       });
       return rows.map(({ endReason }) => endReason);
     };
     expect(await reasons()).toEqual([null, null, null, null, null]);
-    await database.consoleSession.update({ where: { id: attached }, data: { detachedAt: secondsAgo(10) } });
+    await database.prisma.consoleSession.update({ where: { id: attached }, data: { detachedAt: secondsAgo(10) } });
     expect(await start(2, { id: randomUUID(), instanceId: app.demo.instances.eligible, kind: 'vnc' })).toEqual([]);
     // That of the other user, the three that were left, and the one that is attached.
     expect(await reasons()).toEqual([null, 'detached', null, null, null]);
@@ -138,7 +139,7 @@ describe('a new session', () => {
     expect(started).toEqual(expect.arrayContaining(taken));
     expect(started).not.toContain(screen);
     const find = async (ids: string[]) => {
-      const rows = await database.consoleSession.findMany({ where: { id: { in: ids } } });
+      const rows = await database.prisma.consoleSession.findMany({ where: { id: { in: ids } } });
       return rows.map(({ endReason }) => endReason);
     };
     expect([await find(taken), await find([elsewhere, screen, id])]).toEqual([
@@ -173,7 +174,7 @@ describe('a claim', () => {
       expect(await isSessionRunning(database, { id, ...facts, ...given }), what).toBe(false);
     }
     expect(await isSessionRunning(database, { id, ...facts })).toBe(true);
-    await database.consoleSession.update({ where: { id }, data: over });
+    await database.prisma.consoleSession.update({ where: { id }, data: over });
     expect(await claimSession(database, { id, ...facts, processId: another })).toBeNull();
     expect(await isSessionRunning(database, { id, ...facts })).toBe(false);
     expect(await read()).toMatchObject({ owner: processId, runner: processId });
@@ -194,7 +195,7 @@ describe('a session is taken', () => {
     ['after it has ended', { owner: another, ...over }],
   ])('not %s, and what was stored stays', async (_when, rest) => {
     await add({ id, ...rest });
-    await database.consoleHandover.create({ data: { sessionId: id, owner: processId, ...handover } });
+    await database.prisma.consoleHandover.create({ data: { sessionId: id, owner: processId, ...handover } });
     expect(await takeSession(database, another, id)).toBeNull();
     expect(await read()).toMatchObject({ runner: processId });
     expect(await countHandovers()).toBe(1);
@@ -205,7 +206,7 @@ describe('what a process stores of a session for the next', () => {
   it('is read as of the processes that may have stored it, the newest first', async () => {
     await add({ id });
     await saveHandover(database, processId, counts(1), handover);
-    await database.consoleHandover.create({
+    await database.prisma.consoleHandover.create({
       data: { sessionId: id, owner: another, position: 1, scrollback: Buffer.from('x'), created: new Date(0) },
     });
     expect(await readHandover(database, id, [randomUUID()])).toBeNull();
@@ -220,7 +221,7 @@ describe('what a process stores of a session for the next', () => {
     await saveHandover(database, processId, counts(6), handover);
     const { seen, detachedAt } = await read();
     expect([seen > ended, detachedAt !== null, await countHandovers()]).toEqual([true, true, 1]);
-    await database.consoleSession.update({ where: { id }, data: { detachedAt: ended } });
+    await database.prisma.consoleSession.update({ where: { id }, data: { detachedAt: ended } });
     await saveHandover(database, processId, counts(8), handover);
     expect(await read()).toMatchObject({ bytesIn: 8n, bytesOut: 8n, detachedAt: ended });
   });
@@ -265,7 +266,7 @@ describe('an end', () => {
     await add({ id });
     await end();
     expect(await read()).toMatchObject({ endReason: 'console_closed', ended: expect.any(Date), bytesIn: 9n });
-    await database.consoleSession.update({ where: { id }, data: { ...over, bytesIn: 0 } });
+    await database.prisma.consoleSession.update({ where: { id }, data: { ...over, bytesIn: 0 } });
     await end();
     expect(await read()).toMatchObject({ ...over, bytesIn: 9n, bytesOut: 9n });
   });

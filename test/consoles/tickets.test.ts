@@ -46,7 +46,7 @@ it('opens once: of 20 upgrades at once with one ticket exactly one', { timeout: 
 
 it('is good for 30 seconds', async () => {
   const { path, ticket } = await takeConsoleTicket(app, instance);
-  await app.app.database.$executeRaw`UPDATE websocket_tickets SET expires = expires - interval '30 seconds' WHERE used_at IS NULL`;
+  await app.app.database.prisma.$executeRaw`UPDATE websocket_tickets SET expires = expires - interval '30 seconds' WHERE used_at IS NULL`;
   for (let time = 0; time < 2; time += 1) expect(await redeem(path, ticket)).toEqual({ code: 4403, reason: 'ticket_expired' });
 });
 
@@ -57,7 +57,7 @@ it.runIf(isPostgres)('is good by the clock of the database: one replica may be t
   expect(await redeem(early.path, early.ticket)).toBe('open');
   const late = await takeConsoleTicket(app, instance);
   vi.useRealTimers();
-  await app.app.database.$executeRaw`UPDATE websocket_tickets SET expires = expires - interval '30 seconds' WHERE used_at IS NULL`;
+  await app.app.database.prisma.$executeRaw`UPDATE websocket_tickets SET expires = expires - interval '30 seconds' WHERE used_at IS NULL`;
   expect(await redeem(late.path, late.ticket)).toEqual({ code: 4403, reason: 'ticket_expired' });
 });
 
@@ -83,22 +83,23 @@ it('is refused when its user has lost the project, or the role, or was disabled'
   const { database } = app.app;
   const projectId_userId = { projectId: app.demo.project_id, userId: app.demo.users.member.id };
   const demoted = await takeConsoleTicket(app, instance);
-  await database.projectMember.update({ where: { projectId_userId }, data: { role: 'viewer' } });
+  await database.prisma.projectMember.update({ where: { projectId_userId }, data: { role: 'viewer' } });
   expect(await redeem(demoted.path, demoted.ticket)).toEqual({ code: 4403, reason: 'access_lost' });
-  await database.projectMember.update({ where: { projectId_userId }, data: { role: 'member' } });
+  await database.prisma.projectMember.update({ where: { projectId_userId }, data: { role: 'member' } });
   const [member, admin] = [await takeConsoleTicket(app, instance), await takeConsoleTicket(app, instance, { as: 'admin' })];
-  await database.projectMember.delete({ where: { projectId_userId } });
-  await database.user.update({ where: { id: app.demo.users.admin.id }, data: { disabledAt: new Date() } });
+  await database.prisma.projectMember.delete({ where: { projectId_userId } });
+  await database.prisma.user.update({ where: { id: app.demo.users.admin.id }, data: { disabledAt: new Date() } });
   expect(await redeem(member.path, member.ticket)).toEqual({ code: 4403, reason: 'access_lost' });
   expect(await redeem(admin.path, admin.ticket)).toEqual({ code: 4401, reason: 'ticket_unknown' });
-  await database.user.update({ where: { id: app.demo.users.admin.id }, data: { disabledAt: null } });
-  await database.projectMember.create({ data: { ...projectId_userId, role: 'member' } });
+  await database.prisma.user.update({ where: { id: app.demo.users.admin.id }, data: { disabledAt: null } });
+  await database.prisma.projectMember.create({ data: { ...projectId_userId, role: 'member' } });
 });
 
 it('keeps its text out of the database and the log', async () => {
   const { path, ticket } = await takeConsoleTicket(app, instance);
   expect(await redeem(path, ticket)).toBe('open');
-  const rows = await app.app.database.$queryRaw`SELECT encode(ticket_hash, 'escape') AS hash, t::text AS row FROM websocket_tickets AS t`;
+  const rows = await app.app.database.prisma
+    .$queryRaw`SELECT encode(ticket_hash, 'escape') AS hash, t::text AS row FROM websocket_tickets AS t`;
   expect(JSON.stringify(rows)).not.toContain(ticket);
   expect(app.logLines.join('')).not.toContain(ticket);
 });

@@ -85,9 +85,9 @@ describe('viewer', () => {
   it('shows the user as they are now, to a token that was used before', async () => {
     for (const data of [{ email: 'renamed@acme.example' }, { name: 'Renamed' }]) {
       const { id, email, name } = (await ask('{ viewer { id email name } }', 'owner')).json.data.viewer;
-      await app.app.database.user.update({ where: { id }, data });
+      await app.app.database.prisma.user.update({ where: { id }, data });
       const { json } = await ask('{ viewer { email name } }', 'owner');
-      await app.app.database.user.update({ where: { id }, data: { email, name } });
+      await app.app.database.prisma.user.update({ where: { id }, data: { email, name } });
       expect(json.data.viewer).toEqual({ email, name, ...data });
     }
   });
@@ -111,7 +111,7 @@ describe('organization', () => {
   const document = 'query ($id: ID!) { organization(id: $id) { id role } }';
 
   it('has pages of projects that are full, although there are others which the viewer may not see', async () => {
-    const { project } = app.app.database;
+    const { project } = app.app.database.prisma;
     const hidden = ['a', 'b'].map((name) => ({ name, organizationId: ids.organization.id }));
     const created = await project.createManyAndReturn({ data: hidden });
     const query = 'query ($id: ID!) { organization(id: $id) { projects(last: 1) { nodes { id } } } }';
@@ -166,7 +166,7 @@ describe('API keys', () => {
     const counting = 'mutation { createApiKey(input: { name: "one more" }) { viewer { id apiKeys { totalCount } } apiKey { id } } }';
     const { viewer, apiKey: second } = (await ask(counting, 'member')).json.data.createApiKey;
     expect(viewer).toEqual({ id: users.member.id, apiKeys: { totalCount: before.length + 2 } });
-    await app.app.database.apiKey.delete({ where: { id: second.id } });
+    await app.app.database.prisma.apiKey.delete({ where: { id: second.id } });
 
     const listed = await ask(list, 'member');
     expectExact(listed.json.data.viewer.apiKeys.nodes, [apiKey, ...before]);
@@ -192,7 +192,7 @@ describe('API keys', () => {
 
   it('are stored as a hash alone', async () => {
     const { key, apiKey } = await make({ name: 'hashed' });
-    const [{ row }] = await app.app.database.$queryRaw<[{ row: string }]>`
+    const [{ row }] = await app.app.database.prisma.$queryRaw<[{ row: string }]>`
       SELECT row_to_json(api_keys)::text AS row FROM api_keys WHERE id = ${apiKey.id}::uuid`;
     expect(row).toContain(apiKey.hint);
     expect(row).not.toContain(key.slice('sk-portico-'.length + 4, -8));
@@ -202,7 +202,7 @@ describe('API keys', () => {
   it('expire', async () => {
     const { key, apiKey } = await make({ name: 'short', expires: new Date(Date.now() + 60_000).toISOString() });
     expect((await overview({ bearer: key })).status).toBe(200);
-    await app.app.database.apiKey.update({ where: { id: apiKey.id }, data: { expires: new Date(Date.now() - 1) } });
+    await app.app.database.prisma.apiKey.update({ where: { id: apiKey.id }, data: { expires: new Date(Date.now() - 1) } });
     expect((await overview({ bearer: key })).status).toBe(401);
   });
 

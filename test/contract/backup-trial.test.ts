@@ -113,8 +113,8 @@ describe('blockers', () => {
 
   it('are those that the rows show, for every instance of the demo', async () => {
     const { database } = app.app;
-    const rows = await database.instance.findMany({ include: { billingService: true, backupTrials: true } });
-    const options = await database.backupOption.findMany({ include: { prices: true } });
+    const rows = await database.prisma.instance.findMany({ include: { billingService: true, backupTrials: true } });
+    const options = await database.prisma.backupOption.findMany({ include: { prices: true } });
     const instances = [...(await read(null)), ...(await read({ status: 'deleted' }))];
     expect(instances).toHaveLength(fleet.length);
     for (const { id, backupTrial } of instances) {
@@ -145,7 +145,7 @@ describe('what the legacy side may write', () => {
 
   it('is shown as it is: statuses and sources that we do not know, and prices of any size', async () => {
     const instanceId = fleet.find(({ name }) => name === 'web-03')?.id ?? '';
-    await app.app.database.backupTrial.create({
+    await app.app.database.prisma.backupTrial.create({
       data: {
         instanceId,
         instanceName: 'renamed since',
@@ -178,8 +178,8 @@ describe('what the legacy side may write', () => {
   it('shows the latest trial, though an older one may still be open', async () => {
     const instanceId = fleet.find(({ name }) => name === 'web-04')?.id ?? '';
     const common = { instanceId, instanceName: 'web-04', source: 'api', cycle: 'monthly', monthlyPrice: '4', cyclePrice: '4' };
-    await app.app.database.backupTrial.create({ data: { ...common, status: 'failed', created: new Date('2026-05-02T00:00:00Z') } });
-    await app.app.database.backupTrial.create({ data: { ...common, status: 'pending', created: new Date('2026-05-01T00:00:00Z') } });
+    await app.app.database.prisma.backupTrial.create({ data: { ...common, status: 'failed', created: new Date('2026-05-02T00:00:00Z') } });
+    await app.app.database.prisma.backupTrial.create({ data: { ...common, status: 'pending', created: new Date('2026-05-01T00:00:00Z') } });
     const { json } = await trialOf(instanceId);
     expect([json.trial.status, json.reason]).toEqual(['failed', 'trial_already_open']);
   });
@@ -189,12 +189,12 @@ describe('what the legacy side may write', () => {
     const instanceId = fleet.find(({ name }) => name === 'worker-01')?.id ?? '';
     const reason = async () => (await trialOf(instanceId)).json.reason;
     expect(await reason()).toBe('');
-    await database.instance.update({ where: { id: instanceId }, data: { dailyBackup: true } });
+    await database.prisma.instance.update({ where: { id: instanceId }, data: { dailyBackup: true } });
     expect(await reason()).toBe('backup_already_enabled');
     const common = { instanceName: 'worker-01', source: 'api', cycle: 'monthly', monthlyPrice: '2', cyclePrice: '2' };
-    const { id } = await database.backupTrial.create({ data: { ...common, instanceId, status: 'active' } });
+    const { id } = await database.prisma.backupTrial.create({ data: { ...common, instanceId, status: 'active' } });
     expect(await reason()).toBe('trial_already_open');
-    await database.backupTrial.update({ where: { id }, data: { status: 'converted' } });
+    await database.prisma.backupTrial.update({ where: { id }, data: { status: 'converted' } });
     expect(await reason()).toBe('backup_already_enabled');
   });
 });

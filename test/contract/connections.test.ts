@@ -9,7 +9,7 @@ let app: TestApp;
 beforeAll(async () => {
   app = await startApp();
   for (let turn = 0; turn < 5; turn += 1) await makeDashboard(app, app.demo.project_id, { name: `More ${turn}` });
-  await app.app.database.apiKey.createMany({
+  await app.app.database.prisma.apiKey.createMany({
     data: Array.from({ length: 6 }, (_, index) => ({
       userId: app.demo.users.owner.id,
       name: `Key ${index}`,
@@ -51,12 +51,12 @@ async function fillInstance(): Promise<void> {
   const { id: userId, email: userEmail } = users.owner;
   const five = <Row>(make: (index: number) => Row) => Array.from({ length: 5 }, (_, index) => make(index));
   const resources = five((index) => ({ projectId, instanceId, name: `Part ${index}`, sizeGb: 1 }));
-  await database.volume.createMany({ data: resources });
-  await database.snapshot.createMany({ data: resources });
-  await database.backup.createMany({ data: resources });
-  await database.task.createMany({ data: five(() => ({ projectId, instanceId, kind: 'test', status: 'succeeded' })) });
+  await database.prisma.volume.createMany({ data: resources });
+  await database.prisma.snapshot.createMany({ data: resources });
+  await database.prisma.backup.createMany({ data: resources });
+  await database.prisma.task.createMany({ data: five(() => ({ projectId, instanceId, kind: 'test', status: 'succeeded' })) });
   const sessions = five(() => ({ id: randomUUID(), owner: randomUUID(), projectId, instanceId, instanceName: 'web', userId, userEmail }));
-  await database.consoleSession.createMany({ data: sessions.map((session) => ({ ...session, kind: 'serial' })) });
+  await database.prisma.consoleSession.createMany({ data: sessions.map((session) => ({ ...session, kind: 'serial' })) });
   await database.query`
     INSERT INTO notifications (project_id, kind, severity, title, resource_type, resource_id)
     SELECT ${projectId}::uuid, 'test', 'info', 'About it', 'instance', ${instanceId} FROM generate_series(1, 5)`;
@@ -254,7 +254,7 @@ describe('the convention', () => {
   it('takes a cursor of an item that has gone for its place in the list', async () => {
     const ends = whole.slice(0, 3);
     const [before, gone = '', after] = idsOf(ends);
-    await app.app.database.task.delete({ where: { id: gone } });
+    await app.app.database.prisma.task.delete({ where: { id: gone } });
     expect((await slice({ first: 1, after: ends[1]?.cursor })).ids).toEqual([after]);
     expect((await slice({ last: 1, before: ends[1]?.cursor })).ids).toEqual([before]);
   });
@@ -268,7 +268,7 @@ describe('the convention', () => {
 
 describe('the order and the filters', () => {
   it('instances are listed the oldest first, deleted ones only by their status', async () => {
-    const rows = await app.app.database.instance.findMany({ where: { projectId: app.demo.project_id }, orderBy: { id: 'asc' } });
+    const rows = await app.app.database.prisma.instance.findMany({ where: { projectId: app.demo.project_id }, orderBy: { id: 'asc' } });
     expect(idsOf(await readAll('Project.instances('))).toEqual(rows.filter(({ status }) => status !== 'deleted').map(({ id }) => id));
     expect(idsOf(await readAll('Project.instances(filter: {status: active}, '))).toEqual(
       rows.filter(({ status }) => status === 'active').map(({ id }) => id),

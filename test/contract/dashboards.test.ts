@@ -162,7 +162,7 @@ describe('a PUT', () => {
 
 describe('the default of a project', () => {
   const defaults = (projectId: string) =>
-    app.app.database.dashboard.findMany({ where: { projectId, isDefault: true }, select: { id: true, version: true } });
+    app.app.database.prisma.dashboard.findMany({ where: { projectId, isDefault: true }, select: { id: true, version: true } });
 
   it('is taken over by a new one, which the old one’s version shows', async () => {
     const { path, projectId } = await makeOne({ isDefault: true });

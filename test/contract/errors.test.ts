@@ -205,7 +205,7 @@ describe('a mistake of ours', () => {
   it('is 500 without a word about its cause, which the log has under the id of the request', async () => {
     const { database } = app.app;
     const headers = { 'x-request-id': 'the-one-that-fails' };
-    await database.$executeRaw`ALTER TABLE instance_counters RENAME COLUMN instances TO instances_away`;
+    await database.prisma.$executeRaw`ALTER TABLE instance_counters RENAME COLUMN instances TO instances_away`;
     const document = `query ($o: ID!, $p: ID!) { project(organizationId: $o, id: $p) { name computeOverview { instancesTotal } } }`;
     try {
       const response = await app.ask('GET', `${app.projectPath}/compute/overview`, { headers });
@@ -220,7 +220,7 @@ describe('a mistake of ours', () => {
       ]);
       expect(response.text + byGraphql.text).not.toMatch(/instances\b|does not exist|prisma|select/i);
     } finally {
-      await database.$executeRaw`ALTER TABLE instance_counters RENAME COLUMN instances_away TO instances`;
+      await database.prisma.$executeRaw`ALTER TABLE instance_counters RENAME COLUMN instances_away TO instances`;
     }
     const lines = app.logLines.map((line) => JSON.parse(line)).filter((line) => line.request_id === 'the-one-that-fails');
     const causes = lines.filter(({ level }) => level === 'error');

@@ -279,7 +279,7 @@ it('counts as unread what the list shows as unread, for everyone', async () => {
 
 describe('the demo', () => {
   it('tells of its instances what they are', async () => {
-    const rows = await app.app.database.$queryRaw<Array<{ kind: string; status: string; throttled: boolean; placed: boolean }>>`
+    const rows = await app.app.database.prisma.$queryRaw<Array<{ kind: string; status: string; throttled: boolean; placed: boolean }>>`
       SELECT kind, status::text AS status, throttled, hypervisor IS NOT NULL AS placed
       FROM notifications JOIN instances ON instances.id::text = notifications.resource_id AND resource_type = 'instance'`;
     const seen = new Set(rows.map(({ kind }) => kind));

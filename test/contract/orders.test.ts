@@ -34,13 +34,13 @@ beforeAll(async () => {
   const { database } = app.app;
   const where = { projectId };
   rows = {
-    instances: await database.instance.findMany({ where }),
-    tasks: await database.task.findMany({ where }),
-    volumes: await database.volume.findMany({ where }),
-    dashboards: await database.dashboard.findMany({ where }),
+    instances: await database.prisma.instance.findMany({ where }),
+    tasks: await database.prisma.task.findMany({ where }),
+    volumes: await database.prisma.volume.findMany({ where }),
+    dashboards: await database.prisma.dashboard.findMany({ where }),
   };
   holderId = rows.tasks.find(({ instanceId }) => instanceId)?.instanceId ?? '';
-  await database.$executeRawUnsafe('ANALYZE');
+  await database.prisma.$executeRawUnsafe('ANALYZE');
 }, 180_000);
 afterAll(() => app.close());
 
@@ -307,12 +307,12 @@ describe('cursors', () => {
   it('hold no more of a name than may be stored, also where a row from before has more', async () => {
     const id = '019b0000-0000-7000-8000-00000000abcd';
     const { database } = app.app;
-    await database.$executeRawUnsafe('ALTER TABLE volumes DISABLE TRIGGER USER');
+    await database.prisma.$executeRawUnsafe('ALTER TABLE volumes DISABLE TRIGGER USER');
     const long = [...Array(4)].map((_, index) => `${'\u{1f600}'.repeat(255)}${index}${'x'.repeat(5_000)}`);
     const other = await fillLists(app, random, { instances: 0, tasks: 0, volumes: 3, dashboards: 0 });
     for (const [index, name] of long.entries())
-      await database.volume.create({ data: { id: id.replace(/\w$/, String(index)), projectId: other, name, sizeGb: 1 } });
-    await database.$executeRawUnsafe('ALTER TABLE volumes ENABLE TRIGGER USER');
+      await database.prisma.volume.create({ data: { id: id.replace(/\w$/, String(index)), projectId: other, name, sizeGb: 1 } });
+    await database.prisma.$executeRawUnsafe('ALTER TABLE volumes ENABLE TRIGGER USER');
     const seen: string[] = [];
     for (let after: string | undefined; ; ) {
       const { edges, pageInfo } = await readList(app, other, 'volumes', {

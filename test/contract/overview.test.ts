@@ -86,7 +86,7 @@ describe('at a moment that stands still', () => {
     const projectId = await makeProject(app);
     const base = { projectId, kind: 'test' };
     const failed = { ...base, status: 'failed' as const };
-    await app.app.database.task.createMany({
+    await app.app.database.prisma.task.createMany({
       data: [
         { ...failed, created: ago(90 * HOUR_MS), finished: ago(24 * HOUR_MS) },
         { ...failed, created: ago(90 * HOUR_MS), finished: ago(24 * HOUR_MS + 1) },
@@ -116,7 +116,7 @@ describe('at a moment that stands still', () => {
   it('a cancellation counts until its moment comes, and what is deleted counts nowhere', async () => {
     const projectId = await makeProject(app);
     const base = { projectId, name: 'x', plan: 'vps-s', region: 'x', vcpu: 3, ramMb: 1023, storageGb: 7 };
-    await app.app.database.instance.createMany({
+    await app.app.database.prisma.instance.createMany({
       data: [
         { ...base, status: 'active', hypervisor: 'hv', cancellationAt: now },
         { ...base, status: 'stopped', hypervisor: 'hv', cancellationAt: ago(-1) },
@@ -157,8 +157,10 @@ it('adds up beyond 32 bits', async () => {
     ramMb: 2_147_483_647,
     storageGb: 2_000_000_000,
   };
-  await app.app.database.instance.createMany({ data: [base, base, base] });
-  await app.app.database.volume.createMany({ data: [1, 2].map((name) => ({ projectId, name: String(name), sizeGb: 2_000_000_000 })) });
+  await app.app.database.prisma.instance.createMany({ data: [base, base, base] });
+  await app.app.database.prisma.volume.createMany({
+    data: [1, 2].map((name) => ({ projectId, name: String(name), sizeGb: 2_000_000_000 })),
+  });
   const overview = await readOverview(projectId);
   expect(overview.resources_allocated).toEqual({ vcpu: 3, ram_mb: 6_442_450_941, ram_gb: 6_291_455, storage_gb: 6_000_000_000 });
   expect(overview.resources_count.storage_gb).toBe(4_000_000_000);

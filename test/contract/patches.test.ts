@@ -16,7 +16,7 @@ const place = () => ({ organizationId: app.demo.organization_id, projectId: app.
 async function addDashboard(data: object = {}) {
   const { projectId } = place();
   const content = { name: 'Before', description: 'It stays', widgets: [{ type: 'gauge' }], isPublic: true };
-  return app.app.database.dashboard.create({ data: { projectId, createdById: app.demo.users.member.id, ...content, ...data } });
+  return app.app.database.prisma.dashboard.create({ data: { projectId, createdById: app.demo.users.member.id, ...content, ...data } });
 }
 
 const patch = (input: object, as: 'owner' | 'member' | 'viewer' | 'outsider' = 'member') =>
@@ -45,7 +45,7 @@ test('a patch changes what it is given, and nothing else', async () => {
 
 test('a patch of nothing is not a change: the version stays, for whoever edits it at the same time', async () => {
   const { id } = await addDashboard();
-  const row = () => app.app.database.dashboard.findUniqueOrThrow({ where: { id } });
+  const row = () => app.app.database.prisma.dashboard.findUniqueOrThrow({ where: { id } });
   const before = await row();
   expect((await patch({ id, expectedVersion: 1 })).json.data.patchDashboard.dashboard).toMatchObject({ name: 'Before', version: 1 });
   expect(await row()).toEqual(before);
@@ -78,7 +78,7 @@ test('a dashboard that moves is not a default there, unless it is made that', as
     const input = { organizationId, projectId, id, project, ...(isDefault !== undefined && { isDefault }) };
     return (await patch(input, 'owner')).json.data.patchDashboard.dashboard;
   };
-  const isDefault = async () => (await app.app.database.dashboard.findUniqueOrThrow({ where: { id: there.id } })).isDefault;
+  const isDefault = async () => (await app.app.database.prisma.dashboard.findUniqueOrThrow({ where: { id: there.id } })).isDefault;
   expect(await move()).toMatchObject({ name: 'Moves', isDefault: false, projectId: project, project: { id: project } });
   expect(await isDefault()).toBe(true);
   expect(await move(true)).toMatchObject({ isDefault: true, projectId: project });
@@ -89,7 +89,7 @@ test('what is marked as read comes back changed, with the project’s count', as
   const { projectId } = place();
   const rows = [];
   for (const title of ['One', 'Two', 'Three'])
-    rows.push(await app.app.database.notification.create({ data: { projectId, kind: 'test', severity: 'info', title } }));
+    rows.push(await app.app.database.prisma.notification.create({ data: { projectId, kind: 'test', severity: 'info', title } }));
   const [one, two] = rows.map(({ id }) => id);
   const mark = async (input: object) => {
     const query = `mutation ($input: MarkNotificationsReadInput!) { markNotificationsRead(input: $input) {

@@ -25,7 +25,7 @@ const publishing = (title: string) => ({
 const subscription = () => ({
   query: `subscription { notificationFeed(organizationId: "${app.demo.organization_id}", projectId: "${app.demo.project_id}") { __typename } }`,
 });
-const count = (title: string) => app.app.database.notification.count({ where: { title } });
+const count = (title: string) => app.app.database.prisma.notification.count({ where: { title } });
 
 /** A GraphQL socket that has been acknowledged, and never answers a close frame. */
 async function open(credential: string): Promise<RawSocket> {
@@ -41,7 +41,7 @@ async function makeKey(name: string): Promise<string> {
 }
 
 const revoke = (key: string) =>
-  app.app.database.apiKey.updateMany({
+  app.app.database.prisma.apiKey.updateMany({
     where: { secretHash: Uint8Array.from(createHash('sha256').update(key).digest()) },
     data: { revoked: new Date() },
   });
@@ -49,7 +49,8 @@ const revoke = (key: string) =>
 const signFor = async (user: 'owner' | 'admin' | 'member', seconds: number) =>
   (await app.app.tokens.local?.sign(app.demo.users[user].id, seconds)) ?? '';
 
-const disable = (disabledAt: Date | null) => app.app.database.user.update({ where: { id: app.demo.users.admin.id }, data: { disabledAt } });
+const disable = (disabledAt: Date | null) =>
+  app.app.database.prisma.user.update({ where: { id: app.demo.users.admin.id }, data: { disabledAt } });
 
 const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
@@ -173,7 +174,7 @@ describe('what is under way when a socket closes', () => {
     }
     await socket.gone;
     await sleep(200);
-    expect(await app.app.database.notification.count({ where: { title: { in: titles } } })).toBeLessThanOrEqual(1);
+    expect(await app.app.database.prisma.notification.count({ where: { title: { in: titles } } })).toBeLessThanOrEqual(1);
   });
 });
 

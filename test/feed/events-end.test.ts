@@ -52,9 +52,14 @@ it('server-sent events end with one error that says why, and others are served m
       'a key that expires',
       expiring.key,
       'permission_denied',
-      () => app.app.database.apiKey.update({ where: { id: expiring.apiKey.id }, data: { expires: new Date() } }),
+      () => app.app.database.prisma.apiKey.update({ where: { id: expiring.apiKey.id }, data: { expires: new Date() } }),
     ],
-    ['a project that is lost', await sign('member', 3600), 'permission_denied', () => app.app.database.projectMember.deleteMany({ where })],
+    [
+      'a project that is lost',
+      await sign('member', 3600),
+      'permission_denied',
+      () => app.app.database.prisma.projectMember.deleteMany({ where }),
+    ],
     ['a session that expires', await sign('viewer', 60), 'not_authenticated', () => passSeconds(61)],
   ];
   const streams = await Promise.all(ways.map(([, credential]) => openStream(credential)));

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-const run = (sql: string) => app.app.database.$executeRawUnsafe(sql);
+const run = (sql: string) => app.app.database.prisma.$executeRawUnsafe(sql);
 const pathOf = (projectId: string) => `/v1/organizations/${app.demo.organization_id}/projects/${projectId}/notifications`;
 const openFeed = (projectId: string) =>
   openSocket(app, `${pathOf(projectId)}/ws`, { headers: { authorization: `Bearer ${app.demo.users.owner.token}` } });

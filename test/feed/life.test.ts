@@ -42,7 +42,7 @@ it('tells an insert that nobody announced within 1.5 s', async () => {
   // The fastest counts: at another time the machine may be busy.
   for (const title of ['by another program', 'by it once more', 'and again']) {
     const began = Date.now();
-    await app.app.database.$executeRaw`
+    await app.app.database.prisma.$executeRaw`
       INSERT INTO notifications (project_id, kind, severity, title) VALUES (${app.demo.project_id}::uuid, 'test.sql', 'info', ${title})`;
     await feed.until((frame) => frame.notification?.title === title);
     fastest = Math.min(fastest, Date.now() - began);
@@ -56,7 +56,7 @@ it('goes on from a cursor that is ahead of what this process has read', async ()
   const keeper = openPlainFeed(app);
   await keeper.until(isReady);
   // Nobody has announced these: until the next look at the log the process knows nothing of them, but the reader does.
-  await app.app.database.$executeRaw`
+  await app.app.database.prisma.$executeRaw`
     INSERT INTO notifications (project_id, kind, severity, title)
     SELECT ${app.demo.project_id}::uuid, 'test.sql', 'info', 'ahead' FROM generate_series(1, 3)`;
   const last = (await readLog(app)).length;
@@ -124,7 +124,7 @@ it('closes when the session expires, and not when it was renewed in time', async
 
 /** A user of their own, who is a member of the organization and a viewer of the main project. */
 async function addMember(name: string): Promise<{ id: string; token: string }> {
-  const { user, organizationMember, projectMember } = app.app.database;
+  const { user, organizationMember, projectMember } = app.app.database.prisma;
   const { id } = await user.create({ data: { email: `${name}@acme.example`, name } });
   await organizationMember.create({ data: { organizationId: app.demo.organization_id, userId: id, role: 'member' } });
   await projectMember.create({ data: { projectId: app.demo.project_id, userId: id, role: 'viewer' } });
@@ -132,7 +132,7 @@ async function addMember(name: string): Promise<{ id: string; token: string }> {
 }
 
 it('closes the sockets of who loses their access soon, and tells them nothing after that', async () => {
-  const { apiKey, organization, organizationMember, project, projectMember, user } = app.app.database;
+  const { apiKey, organization, organizationMember, project, projectMember, user } = app.app.database.prisma;
   const { organization_id: organizationId, project_id: projectId, empty_project_id: movedId, users } = app.demo;
   const makeKey = async () => {
     const { json } = await app.graphql('mutation { createApiKey(input: { name: "to be lost" }) { key apiKey { id } } }');
@@ -198,7 +198,7 @@ it('closes the sockets of who loses their access soon, and tells them nothing af
     expect(Date.now() - began).toBeLessThan(30_000);
     const told = countTold();
     for (const id of [projectId, movedId])
-      await app.app.database.$executeRaw`
+      await app.app.database.prisma.$executeRaw`
         INSERT INTO notifications (project_id, kind, severity, title) VALUES (${id}::uuid, 'test.sql', 'info', 'not for them')`;
     await other.until((frame) => frame.notification?.title === 'not for them');
     expect(countTold()).toEqual(told);
@@ -213,11 +213,12 @@ it('tells a gap for what retention has removed, and keeps the unread counts righ
   const { project_id, users } = app.demo;
   const watching = openPlainFeed(app, { as: 'admin', after: 0 });
   await watching.until(isReady);
-  await database.$executeRaw`UPDATE notifications SET created = now() - interval '90 days' WHERE project_id = ${project_id}::uuid AND sequence <= 120`;
-  const [{ unread: before } = { unread: 0 }] = await database.$queryRaw<Array<{ unread: number }>>`
+  await database.prisma
+    .$executeRaw`UPDATE notifications SET created = now() - interval '90 days' WHERE project_id = ${project_id}::uuid AND sequence <= 120`;
+  const [{ unread: before } = { unread: 0 }] = await database.prisma.$queryRaw<Array<{ unread: number }>>`
     SELECT unread_notifications(${project_id}::uuid, ${users.owner.id}::uuid)::int AS unread`;
-  await database.$queryRaw`SELECT prune_notifications(now() - interval '60 days', 50)::int AS pruned`;
-  await database.$queryRaw`SELECT prune_notifications(now() - interval '60 days', 5000)::int AS pruned`;
+  await database.prisma.$queryRaw`SELECT prune_notifications(now() - interval '60 days', 50)::int AS pruned`;
+  await database.prisma.$queryRaw`SELECT prune_notifications(now() - interval '60 days', 5000)::int AS pruned`;
   const feed = openPlainFeed(app, { after: 7 });
   const ready = await feed.until(isReady);
   expect(feed.frames[0]).toEqual({ type: 'gap', from: 8, to: 120 });

@@ -46,7 +46,9 @@ it('a stream that is not read has no event in memory but those that are counted 
   };
   await expect.poll(() => count()[1]).toBe(1);
   for (let sent = 0; sent < 30; sent += 1) {
-    await app.app.database.notification.create({ data: { projectId, kind: 'large', severity: 'info', title: 'x', body: BODY, data: {} } });
+    await app.app.database.prisma.notification.create({
+      data: { projectId, kind: 'large', severity: 'info', title: 'x', body: BODY, data: {} },
+    });
   }
   let known = -1;
   await expect

@@ -82,18 +82,18 @@ it('is not redeemed by an attempt that comes to it late: used, expired, or of a 
   const [used, expired, disabled] = [await take(), await take(), await take()];
   const where = { id: app.demo.users.viewer.id };
   expect(await consumeTicket(database, used)).toMatchObject({ target: 'notifications', viewer: { userId: where.id } });
-  await database.websocketTicket.updateMany({ where: { ticketHash: expired }, data: { expires: new Date() } });
+  await database.prisma.websocketTicket.updateMany({ where: { ticketHash: expired }, data: { expires: new Date() } });
   expect(await consumeTicket(database, used)).toBeNull();
   expect(await consumeTicket(database, expired)).toBeNull();
-  await database.user.update({ where, data: { disabledAt: new Date() } });
+  await database.prisma.user.update({ where, data: { disabledAt: new Date() } });
   expect(await consumeTicket(database, disabled)).toBeNull();
-  await database.user.update({ where, data: { disabledAt: null } });
+  await database.prisma.user.update({ where, data: { disabledAt: null } });
   expect(await consumeTicket(database, disabled)).not.toBeNull();
 });
 
 it('is good for 30 seconds', async () => {
   const { path, ticket } = await takeTicket(app);
-  await app.app.database.$executeRaw`UPDATE websocket_tickets SET expires = expires - interval '30 seconds' WHERE used_at IS NULL`;
+  await app.app.database.prisma.$executeRaw`UPDATE websocket_tickets SET expires = expires - interval '30 seconds' WHERE used_at IS NULL`;
   for (let time = 0; time < 2; time += 1) expect(await redeem(path, ticket)).toEqual({ code: 4403, reason: 'ticket_expired' });
 });
 
@@ -107,7 +107,8 @@ it('says how long it is good, which is not longer than its session is', async ()
 
 it('ends with the session that has taken it', async () => {
   const { path, ticket } = await takeTicket(app);
-  await app.app.database.$executeRaw`UPDATE websocket_tickets SET session_expires = now() - interval '1 second' WHERE used_at IS NULL`;
+  await app.app.database.prisma
+    .$executeRaw`UPDATE websocket_tickets SET session_expires = now() - interval '1 second' WHERE used_at IS NULL`;
   expect(await consumeTicket(app.app.database, hashSecret(ticket))).toBeNull();
   expect(await redeem(path, ticket)).toEqual({ code: 4403, reason: 'ticket_expired' });
 });
@@ -119,7 +120,7 @@ it.runIf(isPostgres)('is good by the clock of the database: one replica may be t
   expect(await redeem(early.path, early.ticket)).toMatchObject({ type: 'ready' });
   const late = await takeTicket(app);
   vi.useRealTimers();
-  await app.app.database.$executeRaw`UPDATE websocket_tickets SET expires = expires - interval '30 seconds' WHERE used_at IS NULL`;
+  await app.app.database.prisma.$executeRaw`UPDATE websocket_tickets SET expires = expires - interval '30 seconds' WHERE used_at IS NULL`;
   expect(await redeem(late.path, late.ticket)).toEqual({ code: 4403, reason: 'ticket_expired' });
 });
 
@@ -176,18 +177,19 @@ it('is refused when its user has lost the project or was disabled', async () => 
   const { database } = app.app;
   const [member, viewer] = [await takeTicket(app, 'member'), await takeTicket(app, 'viewer')];
   const projectId_userId = { projectId: app.demo.project_id, userId: app.demo.users.member.id };
-  await database.projectMember.delete({ where: { projectId_userId } });
-  await database.user.update({ where: { id: app.demo.users.viewer.id }, data: { disabledAt: new Date() } });
+  await database.prisma.projectMember.delete({ where: { projectId_userId } });
+  await database.prisma.user.update({ where: { id: app.demo.users.viewer.id }, data: { disabledAt: new Date() } });
   expect(await redeem(member.path, member.ticket)).toEqual({ code: 4403, reason: 'access_lost' });
   expect(await redeem(viewer.path, viewer.ticket)).toEqual({ code: 4401, reason: 'ticket_unknown' });
-  await database.user.update({ where: { id: app.demo.users.viewer.id }, data: { disabledAt: null } });
-  await database.projectMember.create({ data: { ...projectId_userId, role: 'member' } });
+  await database.prisma.user.update({ where: { id: app.demo.users.viewer.id }, data: { disabledAt: null } });
+  await database.prisma.projectMember.create({ data: { ...projectId_userId, role: 'member' } });
 });
 
 it('keeps its text out of the database and the log', async () => {
   const { path, ticket } = await takeTicket(app);
   await redeem(path, ticket);
-  const rows = await app.app.database.$queryRaw`SELECT encode(ticket_hash, 'escape') AS hash, t::text AS row FROM websocket_tickets AS t`;
+  const rows = await app.app.database.prisma
+    .$queryRaw`SELECT encode(ticket_hash, 'escape') AS hash, t::text AS row FROM websocket_tickets AS t`;
   expect(JSON.stringify(rows)).not.toContain(ticket);
   expect(app.logLines.join('')).not.toContain(ticket);
 });

@@ -23,7 +23,7 @@ let app: TestApp;
 let count: number;
 beforeAll(async () => {
   app = await startApp();
-  count = await app.app.database.dashboard.count();
+  count = await app.app.database.prisma.dashboard.count();
 });
 afterAll(() => app.close());
 
@@ -363,7 +363,7 @@ it('what is packed waits packed until it has come whole', async () => {
 });
 
 it('has changed nothing so far', async () => {
-  expect(await app.app.database.dashboard.count()).toBe(count);
+  expect(await app.app.database.prisma.dashboard.count()).toBe(count);
 });
 
 describe('a body that is taken', () => {

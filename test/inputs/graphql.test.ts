@@ -92,7 +92,7 @@ describe('a POST', () => {
     'multipart/form-data; boundary=x',
     'application/graphql+json',
   ])('as %s runs nothing', async (type) => {
-    const before = await app.app.database.apiKey.count();
+    const before = await app.app.database.prisma.apiKey.count();
     const mutation = 'mutation { createApiKey(input: {name: "x"}) { key } }';
     const bodies = [
       JSON.stringify({ query: mutation }),
@@ -103,7 +103,7 @@ describe('a POST', () => {
     for (const body of bodies) {
       expectGraphql(await ask(body, { 'content-type': type }), 400, graphqlInvalid('The media type must be application/json.'));
     }
-    expect(await app.app.database.apiKey.count()).toBe(before);
+    expect(await app.app.database.prisma.apiKey.count()).toBe(before);
   });
 });
 
@@ -142,7 +142,7 @@ describe('a GET', () => {
   ])('%s', async (query, status, response) => expectGraphql(await get(query), status, response));
 
   it('runs no mutation', async () => {
-    const before = await app.app.database.apiKey.count();
+    const before = await app.app.database.prisma.apiKey.count();
     const refused = graphqlInvalid('Can only perform a mutation operation from a POST request.');
     const documents = [
       'mutation { createApiKey(input: {name: "x"}) { key } }',
@@ -153,7 +153,7 @@ describe('a GET', () => {
       expectGraphql(response, 405, refused);
       expect(response.headers.allow).toBe('POST');
     }
-    expect(await app.app.database.apiKey.count()).toBe(before);
+    expect(await app.app.database.prisma.apiKey.count()).toBe(before);
   });
 
   it('of HEAD is the same without a body', async () => {

@@ -128,7 +128,7 @@ describe('what comes before the fields', () => {
   });
 
   it('is nothing of a mutation that is carried out: sizes and cursors below it are checked before', async () => {
-    const count = () => app.app.database.dashboard.count();
+    const count = () => app.app.database.prisma.dashboard.count();
     const before = await count();
     for (const args of ['first: -1', 'last: -1', 'after: "¿"', 'before: "="']) {
       const create = `createDashboard(input: {organizationId: "${app.demo.organization_id}", projectId: "${app.demo.project_id}", name: "Once"})`;

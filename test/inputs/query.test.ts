@@ -96,7 +96,7 @@ describe('a query string', () => {
   });
 
   it('counts behind its first question mark, the others are part of it', async () => {
-    await app.app.database.notification.create({
+    await app.app.database.prisma.notification.create({
       data: { projectId: app.demo.empty_project_id, kind: 'why?', severity: 'info', title: 'x', data: {} },
     });
     const path = notifications.replace(app.demo.project_id, app.demo.empty_project_id);

@@ -218,7 +218,7 @@ const rows: Row[] = [
 
 /** All that the operations could have changed. */
 function readAll() {
-  const { dashboard, websocketTicket, notificationLog, notificationState } = app.app.database;
+  const { dashboard, websocketTicket, notificationLog, notificationState } = app.app.database.prisma;
   return Promise.all([dashboard.findMany(), websocketTicket.findMany(), notificationLog.findMany(), notificationState.findMany()]);
 }
 

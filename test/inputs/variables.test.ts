@@ -167,7 +167,7 @@ describe('a variable', () => {
       b: createDashboard(input: {${input}, name: "second", description: $n, isDefault: $d}) { dashboard { id } } }`;
     const read = `query($o: ID!, $p: ID!, $n: Int, $d: OrderDirection, $x: Boolean = true) { project(organizationId: $o, id: $p) {
       name @include(if: $x) instancePage(page: $n) { count } instances(orderBy: {field: name, direction: $d}) { totalCount } } }`;
-    const countDashboards = () => app.app.database.dashboard.count();
+    const countDashboards = () => app.app.database.prisma.dashboard.count();
     const before = await countDashboards();
     expectGraphql(await send(create('Boolean'), '{"n":null,"d":null}'), 200, graphqlFields({ n: noNull, d: noNull }));
     expectGraphql(await send(create('Boolean = null'), '{"n":""}'), 200, graphqlFields({ d: noNull }));
@@ -253,7 +253,7 @@ describe('a date-time', () => {
   ])('%s is %s', async (text, expires) => {
     const response = await send(createKey, `{"input":{"name":"k","expires":"${text}"}}`);
     expectGraphql(response, 200, { data: { createApiKey: { apiKey: { expires } } } });
-    expect(await app.app.database.apiKey.findFirst({ orderBy: { id: 'desc' }, select: { expires: true } })).toEqual({
+    expect(await app.app.database.prisma.apiKey.findFirst({ orderBy: { id: 'desc' }, select: { expires: true } })).toEqual({
       expires: new Date(expires),
     });
   });

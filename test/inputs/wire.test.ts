@@ -274,7 +274,7 @@ describe('several requests on one connection', () => {
     wire.write(head + body + next());
     expect((await wire.receive(2)).map((response) => response.status)).toEqual([201, status]);
     await wire.closed();
-    expect(await app.app.database.dashboard.deleteMany({ where: { name: 'first of two' } })).toEqual({ count: 1 });
+    expect(await app.app.database.prisma.dashboard.deleteMany({ where: { name: 'first of two' } })).toEqual({ count: 1 });
   });
 
   it('one good, then rubbish', async () => {
@@ -311,7 +311,7 @@ describe('clients that go', () => {
       await wire.closed();
     }
     await expectUnharmed(app);
-    expect(await app.app.database.dashboard.count({ where: { name: 'gone' } })).toBe(0);
+    expect(await app.app.database.prisma.dashboard.count({ where: { name: 'gone' } })).toBe(0);
   });
 
   it('leave no connection behind', async () => {

@@ -266,7 +266,7 @@ describe('the gateway, with its own role', () => {
     const left = await openConsole(app, instance);
     await left.until('hello');
     const tally = { id: left.sessionId(), bytesIn: 0, bytesOut: 5 };
-    const session = await database.consoleSession.findUniqueOrThrow({ where: { id: tally.id } });
+    const session = await database.prisma.consoleSession.findUniqueOrThrow({ where: { id: tally.id } });
     const processId = randomUUID();
     const formerProcessIds = (await claimSession(database, { ...session, processId })) ?? [];
     await saveHandover(database, session.owner, tally, { position: 5, scrollback: Buffer.from('hello') });

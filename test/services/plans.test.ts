@@ -115,13 +115,13 @@ const operations = [...routeOperations(), ...graphqlOperations()];
 
 async function idsOf(projectId: string): Promise<Record<string, unknown>> {
   const { database } = app.app;
-  const instance = await database.instance.findFirstOrThrow({ where: { projectId, status: 'active' } });
+  const instance = await database.prisma.instance.findFirstOrThrow({ where: { projectId, status: 'active' } });
   const data = { projectId, createdById: userId, name: 'Made for a test', isPublic: true };
-  const { id } = await database.dashboard.create({ data });
+  const { id } = await database.prisma.dashboard.create({ data });
   const session = { id: randomUUID(), projectId, instanceId: instance.id, instanceName: instance.name, kind: 'serial' } as const;
-  await database.consoleSession.create({ data: { ...session, userId, userEmail: '', owner: randomUUID() } });
-  const key = await database.apiKey.create({ data: { userId, name: 'Made for a test', hint: 'hint', secretHash: randomBytes(32) } });
-  const rows = await database.notification.findMany({ where: { projectId }, orderBy: { sequence: 'desc' }, take: 20 });
+  await database.prisma.consoleSession.create({ data: { ...session, userId, userEmail: '', owner: randomUUID() } });
+  const key = await database.prisma.apiKey.create({ data: { userId, name: 'Made for a test', hint: 'hint', secretHash: randomBytes(32) } });
+  const rows = await database.prisma.notification.findMany({ where: { projectId }, orderBy: { sequence: 'desc' }, take: 20 });
   return {
     organization_id: organizationId,
     project_id: projectId,
@@ -246,6 +246,6 @@ test('a plan that was made while its tables were empty is right when they have g
 });
 
 test('a scan is seen where there is one', async () => {
-  const scan = await findScans('scan', () => app.app.database.task.findMany({ where: { error: 'nothing like it' } }));
+  const scan = await findScans('scan', () => app.app.database.prisma.task.findMany({ where: { error: 'nothing like it' } }));
   expect(scan.map((problem) => problem.replace(/:.*/, ''))).toContain('scan scans tasks');
 });

@@ -282,10 +282,10 @@ describe('what there is', () => {
   });
 
   test('more projects than a page has are all found, also by name', async () => {
-    const { id } = await app.app.database.user.create({ data: { name: 'Paula', email: 'paula@many.example' } });
+    const { id } = await app.app.database.prisma.user.create({ data: { name: 'Paula', email: 'paula@many.example' } });
     for (let count = 0; count < 21; count += 1) {
       const projects = Array.from({ length: count === 0 ? 101 : 1 }, (_, index) => ({ name: `p-${count}-${index}` }));
-      await app.app.database.organization.create({
+      await app.app.database.prisma.organization.create({
         data: { name: `o-${count}`, currency: 'EUR', members: { create: { userId: id, role: 'owner' } }, projects: { create: projects } },
       });
     }

@@ -24,7 +24,7 @@ it('a session lives for a minute with nobody attached, and is heard of by nobody
   await expect.poll(() => guest.lines.size, { timeout: 75_000, interval: 200 }).toBe(0);
   expect(Date.now() - cut).toBeGreaterThan(59_000);
   expect(Date.now() - cut).toBeLessThan(65_000);
-  const find = () => app.app.database.consoleSession.findUniqueOrThrow({ where: { id: console.sessionId() } });
+  const find = () => app.app.database.prisma.consoleSession.findUniqueOrThrow({ where: { id: console.sessionId() } });
   await expect.poll(find).toMatchObject({ ended: expect.any(Date), endReason: 'detached' });
 });
 
@@ -43,7 +43,7 @@ it('a console in which nothing passes is closed; what passes, in either directio
   expect(await console.closed).toEqual({ code: 4408, reason: 'idle' });
   expect(Date.now() - began).toBeGreaterThan(7_000);
   expect(Date.now() - began).toBeLessThan(30_000);
-  const find = () => hasty.app.database.consoleSession.findUniqueOrThrow({ where: { id: console.sessionId() } });
+  const find = () => hasty.app.database.prisma.consoleSession.findUniqueOrThrow({ where: { id: console.sessionId() } });
   await expect.poll(find).toMatchObject({ endReason: 'idle' });
   await hasty.close();
 });

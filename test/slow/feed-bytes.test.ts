@@ -18,7 +18,7 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 const insert = (count: number, bytes: number) =>
-  insertLarge((sql, values = []) => app.app.database.$executeRawUnsafe(sql, ...values), project(), count, bytes);
+  insertLarge((sql, values = []) => app.app.database.prisma.$executeRawUnsafe(sql, ...values), project(), count, bytes);
 const project = () => app.demo.project_id;
 const last = () => loadLastSequence(app.app.database, project());
 const numbers = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => from + index + 1);

@@ -56,11 +56,11 @@ async function publishThroughRestarts(count: number): Promise<Entry[]> {
       await app.close();
       await start();
     }
-    await app.database.$executeRaw`
+    await app.database.prisma.$executeRaw`
       INSERT INTO notifications (project_id, kind, severity, title) VALUES (${demo.project_id}::uuid, 'test.sql', 'info', ${`no. ${index}`})`;
     await sleep(Math.random() * 60);
   }
-  return app.database.$queryRaw`
+  return app.database.prisma.$queryRaw`
     SELECT sequence::int AS sequence, id::text AS id FROM notifications WHERE project_id = ${demo.project_id}::uuid ORDER BY sequence`;
 }
 

@@ -44,11 +44,11 @@ it('tells each socket all, under its own id, while others do not read', async ()
   for (const id of ['aaaa', 'bbbb', 'cccc', 'dddd', 'a-longer-id', 'bbbb']) all.push(await subscribe(id));
   const sleepers = all.filter((_told, index) => index % 2 === 1);
   for (const { transport } of sleepers) transport.pause();
-  const [{ last } = { last: 0 }] = await app.app.database.$queryRaw<Array<{ last: number }>>`
+  const [{ last } = { last: 0 }] = await app.app.database.prisma.$queryRaw<Array<{ last: number }>>`
     SELECT last_sequence::int AS last FROM notification_logs WHERE project_id = ${app.demo.project_id}::uuid`;
   const count = 2_000;
   for (let done = 0; done < count; done += 100) {
-    await app.app.database.$executeRaw`INSERT INTO notifications (project_id, kind, severity, title, body)
+    await app.app.database.prisma.$executeRaw`INSERT INTO notifications (project_id, kind, severity, title, body)
       SELECT ${app.demo.project_id}::uuid, 'test.load', 'info', 'load', repeat('x', 8000) FROM generate_series(1, 100)`;
   }
   const expected = Array.from({ length: count }, (_, index) => last + 1 + index);

@@ -73,7 +73,7 @@ it.each(Object.entries(paths))('%s whose client answers nothing is dropped with 
 const transportOf = (socket: WebSocket) => (socket as unknown as { _socket: Socket })._socket;
 
 /** Appends notifications of some 20 KB each. */
-const append = (count: number) => app.app.database.$executeRaw`INSERT INTO notifications (project_id, kind, severity, title, body)
+const append = (count: number) => app.app.database.prisma.$executeRaw`INSERT INTO notifications (project_id, kind, severity, title, body)
   SELECT ${app.demo.project_id}::uuid, 'test.load', 'info', 'load', repeat('x', 20000) FROM generate_series(1, ${count}::int)`;
 
 /** Whether bytes wait for clients that do not read. */

@@ -32,7 +32,7 @@ beforeAll(async () => {
   connection = await openConnection(app);
   random = seededRandom(10_000);
   projectId = await fillLists(app, random, { instances: 120, tasks: 120, volumes: 120, dashboards: 120 });
-  const { instanceId } = await app.app.database.task.findFirstOrThrow({ where: { projectId, instanceId: { not: null } } });
+  const { instanceId } = await app.app.database.prisma.task.findFirstOrThrow({ where: { projectId, instanceId: { not: null } } });
   holderId = instanceId ?? '';
 }, 180_000);
 afterAll(async () => {
@@ -152,7 +152,7 @@ it(`in ${STEPS} steps of rows that come, go and move, no row that stays is misse
   }
   const { database } = app.app;
   const where = { id: { in: [...steady.values()].flatMap((kept) => [...kept.keys()]) }, instanceId: holderId };
-  for (const { id } of [...(await database.task.findMany({ where })), ...(await database.volume.findMany({ where }))])
+  for (const { id } of [...(await database.prisma.task.findMany({ where })), ...(await database.prisma.volume.findMany({ where }))])
     steadyOfInstance.add(id);
   expect(steadyOfInstance.size).toBeGreaterThan(20);
   const walks: Walk[] = lists.flatMap((list) =>

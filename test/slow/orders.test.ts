@@ -37,7 +37,10 @@ beforeAll(async () => {
       id,
       count,
     );
-    const { id: instanceId } = await app.app.database.instance.findFirstOrThrow({ where: { projectId: id }, orderBy: { id: 'asc' } });
+    const { id: instanceId } = await app.app.database.prisma.instance.findFirstOrThrow({
+      where: { projectId: id },
+      orderBy: { id: 'asc' },
+    });
     if (id === projectId) holderId = instanceId;
     await run(
       `INSERT INTO tasks (project_id, instance_id, kind, status, created)
@@ -139,7 +142,7 @@ test('in the order of the names those with one beginning are read as far as a pa
 
 test('a list that is walked over is seen', async () => {
   recorded.length = 0;
-  await app.app.database.volume.findMany({ where: { projectId, name: { contains: 'no volume' } } });
+  await app.app.database.prisma.volume.findMany({ where: { projectId, name: { contains: 'no volume' } } });
   const { readings } = await explain(app, recorded[0] as Statement);
   expect(readings.find(({ table }) => table === 'volumes')?.rows).toBeGreaterThanOrEqual(MANY);
 });

@@ -109,10 +109,10 @@ test.each([0, 2])('what was read is found without what was not, with a watermark
   const { database } = app.app;
   const { project_id: projectId, users } = app.demo;
   const userId = users.member.id;
-  await database.notificationRead.deleteMany({ where: { userId } });
-  await database.notificationState.updateMany({ where: { userId }, data: { readThrough } });
-  const { sequence } = await database.notification.findFirstOrThrow({ where: { projectId }, orderBy: { sequence: 'desc' } });
-  await database.notificationRead.create({ data: { projectId, userId, sequence, version: 1 } });
+  await database.prisma.notificationRead.deleteMany({ where: { userId } });
+  await database.prisma.notificationState.updateMany({ where: { userId }, data: { readThrough } });
+  const { sequence } = await database.prisma.notification.findFirstOrThrow({ where: { projectId }, orderBy: { sequence: 'desc' } });
+  await database.prisma.notificationRead.create({ data: { projectId, userId, sequence, version: 1 } });
   const lists = operations.filter(({ name }) => /notification(s|Page)$/.test(name) && !name.startsWith('mutation'));
   expect(lists.length).toBeGreaterThan(2);
   const problems: string[] = [];
@@ -129,14 +129,14 @@ test.each([0, 2])('what was read is found without what was not, with a watermark
 test('what is written is found by an index', async () => {
   const { database } = app.app;
   const { project_id: projectId, users } = app.demo;
-  const rows = await database.notification.findMany({ where: { projectId }, orderBy: { sequence: 'desc' }, take: 200 });
+  const rows = await database.prisma.notification.findMany({ where: { projectId }, orderBy: { sequence: 'desc' }, take: 200 });
   const problems: string[] = [];
   for (const operation of operations.filter(({ isMutation, descriptions }) => isMutation && !descriptions.includes('On a WebSocket'))) {
     for (const { label, values } of variantsOf(operation)) {
       const data = { projectId, createdById: users.owner.id, name: 'Made for a test' };
-      const { id } = await database.dashboard.create({ data });
-      const key = await database.apiKey.findFirstOrThrow({ where: { userId: users.owner.id } });
-      const session = await database.consoleSession.findFirstOrThrow({ where: { projectId, userId: users.owner.id } });
+      const { id } = await database.prisma.dashboard.create({ data });
+      const key = await database.prisma.apiKey.findFirstOrThrow({ where: { userId: users.owner.id } });
+      const session = await database.prisma.consoleSession.findFirstOrThrow({ where: { projectId, userId: users.owner.id } });
       const ids: Record<string, unknown> = {
         dashboard_id: id,
         api_key_id: key.id,
@@ -176,13 +176,13 @@ test('consoles find what they look for by an index', async () => {
 
 test('a scan is seen where there is one, and rows that are read and dropped are counted', async () => {
   const { database } = app.app;
-  const scan = await findProblems('scan', () => database.task.findMany({ where: { error: 'nothing like it' } }));
+  const scan = await findProblems('scan', () => database.prisma.task.findMany({ where: { error: 'nothing like it' } }));
   expect(scan.map((problem) => problem.replace(/:.*/, ''))).toEqual([
     'scan scans tasks',
     expect.stringMatching(/^scan reads \d{5} rows of tasks$/),
   ]);
   const unlike = await findProblems('drop', () =>
-    database.notification.findMany({ where: { projectId: app.demo.project_id, title: 'x' } }),
+    database.prisma.notification.findMany({ where: { projectId: app.demo.project_id, title: 'x' } }),
   );
   expect(unlike.map((problem) => problem.replace(/:.*/, ''))).toEqual([expect.stringMatching(/^drop reads \d{3} rows of notifications$/)]);
 });

@@ -69,7 +69,7 @@ export async function setEndpoint(
 ): Promise<void> {
   const address =
     path === undefined ? { host: '127.0.0.1', port: port ?? 0, socketPath: null } : { host: null, port: null, socketPath: path };
-  await app.database.consoleEndpoint.upsert({
+  await app.database.prisma.consoleEndpoint.upsert({
     where: { instanceId },
     create: { instanceId, kind, ...address },
     update: { kind, ...address },

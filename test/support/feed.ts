@@ -82,6 +82,6 @@ export async function publish(app: TestApp, title: string): Promise<number> {
 
 /** The committed notification log of the demo's main project. */
 export function readLog(app: TestApp): Promise<Array<{ sequence: number; id: string }>> {
-  return app.app.database.$queryRaw`
+  return app.app.database.prisma.$queryRaw`
     SELECT sequence::int AS sequence, id::text AS id FROM notifications WHERE project_id = ${app.demo.project_id}::uuid ORDER BY sequence`;
 }

@@ -9,15 +9,17 @@ export const ids = { organization, project, emptyProject, foreignOrganization, f
 
 /** The time of the demo's seeding, to which all its times are relative: the owner was created 420 days before it. */
 export async function seededAt({ app }: TestApp): Promise<Date> {
-  const owner = await app.database.user.findUniqueOrThrow({ where: { id: users.owner.id } });
+  const owner = await app.database.prisma.user.findUniqueOrThrow({ where: { id: users.owner.id } });
   return new Date(owner.created.getTime() + 420 * DAY_MS);
 }
 
 /** Creates an empty project in the demo's organization; the member and the viewer have the given roles, if any. */
 export async function makeProject({ app }: TestApp, roles: { member?: ProjectRole; viewer?: ProjectRole } = {}): Promise<string> {
-  const { id: projectId } = await app.database.project.create({ data: { organizationId: organization.id, name: 'Made for a test' } });
+  const { id: projectId } = await app.database.prisma.project.create({
+    data: { organizationId: organization.id, name: 'Made for a test' },
+  });
   const members = Object.entries(roles).map(([who, role]) => ({ projectId, userId: users[who as keyof typeof roles].id, role }));
-  await app.database.projectMember.createMany({ data: members });
+  await app.database.prisma.projectMember.createMany({ data: members });
   return projectId;
 }
 
@@ -25,7 +27,7 @@ export async function makeProject({ app }: TestApp, roles: { member?: ProjectRol
 export function makeDashboard({ app }: TestApp, projectId: string, data: Partial<Dashboard> = {}): Promise<Dashboard> {
   const created = new Date('2026-03-01T08:00:00.000Z');
   const modified = new Date('2026-04-01T09:30:00.000Z');
-  return app.database.dashboard.create({
+  return app.database.prisma.dashboard.create({
     data: {
       projectId,
       createdById: users.member.id,
@@ -58,6 +60,6 @@ export async function makeNotifications(
   }));
   // Each is a statement of its own, because the order of several rows in one statement is up to the database.
   const made: string[] = [];
-  for (const data of rows) made.push((await app.database.notification.create({ data, select: { id: true } })).id);
+  for (const data of rows) made.push((await app.database.prisma.notification.create({ data, select: { id: true } })).id);
   return made;
 }

@@ -153,23 +153,23 @@ export async function fillLists(app: TestApp, random: Random, counts: Counts): P
     cancellation_at: random.chance(0.1) ? new Date(now + random.pick([-1, 1]) * 100 * HOUR_MS) : null,
   }));
   // They are thousands, which take Prisma longer to write down than PostgreSQL to read.
-  await database.$executeRawUnsafe(
+  await database.prisma.$executeRawUnsafe(
     `INSERT INTO instances (project_id, name, status, plan, region, vcpu, ram_mb, storage_gb, created, hypervisor, throttled, cancellation_at)
      SELECT $1::uuid, name, status, plan, region, 1, 1024, 10, created, hypervisor, throttled, cancellation_at
      FROM json_populate_recordset(NULL::instances, $2::json)`,
     projectId,
     JSON.stringify(instances),
   );
-  const holder = await database.instance.findFirst({ where: { projectId }, orderBy: { id: 'asc' }, select: { id: true } });
+  const holder = await database.prisma.instance.findFirst({ where: { projectId }, orderBy: { id: 'asc' }, select: { id: true } });
   const drawHolder = () => (random.chance(0.5) ? (holder?.id ?? null) : null);
-  await database.task.createMany({
+  await database.prisma.task.createMany({
     data: list(counts.tasks, () => {
       const created = drawCreated();
       const status = random.pick(statusOrders.tasks as readonly TaskStatus[]);
       return { projectId, instanceId: drawHolder(), kind: 'test', status, created, finished: status === 'failed' ? created : null };
     }),
   });
-  await database.volume.createMany({
+  await database.prisma.volume.createMany({
     data: list(counts.volumes, () => ({
       projectId,
       instanceId: drawHolder(),
@@ -178,7 +178,7 @@ export async function fillLists(app: TestApp, random: Random, counts: Counts): P
       created: drawCreated(),
     })),
   });
-  await database.dashboard.createMany({
+  await database.prisma.dashboard.createMany({
     data: list(counts.dashboards, () => ({
       projectId,
       createdById: app.demo.users.owner.id,

@@ -9,7 +9,7 @@ import { execute } from './sql.ts';
 export async function loadMany({ app, databaseUrl }: TestApp): Promise<void> {
   // A statement of many rows may take longer than the pool allows.
   const run = (sql: string, ...values: unknown[]): Promise<unknown> =>
-    databaseUrl ? execute(databaseUrl, sql, values) : app.database.$executeRawUnsafe(sql, ...values);
+    databaseUrl ? execute(databaseUrl, sql, values) : app.database.prisma.$executeRawUnsafe(sql, ...values);
   await run(
     `INSERT INTO projects (organization_id, name) SELECT $1::uuid, 'Project ' || n FROM generate_series(1, 199) AS n`,
     organization.id,

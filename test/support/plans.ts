@@ -53,7 +53,7 @@ export async function explain({ app }: TestApp, { sql, values }: Statement): Pro
   const mode = /^\s*INSERT|INSERT INTO api_keys/i.test(sql) ? '' : 'ANALYZE, ';
   const found: { own?: Plan; general?: Plan } = {};
   try {
-    await app.database.$transaction(async (transaction) => {
+    await app.database.prisma.$transaction(async (transaction) => {
       await transaction.$executeRawUnsafe('SET LOCAL enable_seqscan = on');
       const counts = await readCounts(transaction);
       found.own = await runPlan(transaction, counts, `EXPLAIN (${mode}FORMAT JSON) ${sql}`, values);
@@ -75,7 +75,7 @@ export async function explain({ app }: TestApp, { sql, values }: Statement): Pro
   return { scanned: [...own.scanned, ...general.scanned], readings, withItsValues: own.readings, withAnyValues: general.readings };
 }
 
-type Transaction = Parameters<Parameters<TestApp['app']['database']['$transaction']>[0]>[0];
+type Transaction = Parameters<Parameters<TestApp['app']['database']['prisma']['$transaction']>[0]>[0];
 
 interface Plan {
   readonly scanned: string[];

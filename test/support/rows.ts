@@ -3,7 +3,7 @@ import type { TestApp } from './app.ts';
 
 /** Adds more than a hundred rows to every list of the demo's main project and of its owner. */
 export async function addRows({ app }: TestApp): Promise<void> {
-  const run = (sql: string, ...values: unknown[]) => app.database.$executeRawUnsafe(sql, ...values);
+  const run = (sql: string, ...values: unknown[]) => app.database.prisma.$executeRawUnsafe(sql, ...values);
   const numbers = 'FROM generate_series(1, 120) AS number';
   for (const status of ['active', 'stopped']) {
     await run(

@@ -42,7 +42,7 @@ export interface Connection {
 }
 
 export async function openConnection({ app, databaseUrl }: TestApp): Promise<Connection> {
-  if (!databaseUrl) return { run: (sql, values = []) => app.database.$queryRawUnsafe(sql, ...values), close: async () => {} };
+  if (!databaseUrl) return { run: (sql, values = []) => app.database.prisma.$queryRawUnsafe(sql, ...values), close: async () => {} };
   const client = await connectTo(databaseUrl);
   let last: Promise<unknown> = Promise.resolve();
   const run: Connection['run'] = (sql, values = []) => {

@@ -45,7 +45,7 @@ export interface World {
 /** Prepares the demo with data in the project that only the organization's owner and admin can access, and with all callers. */
 export async function prepareWorld(test: TestApp): Promise<World> {
   const { demo } = test;
-  const query: World['query'] = (sql, ...values) => test.app.database.$queryRawUnsafe(sql, ...values);
+  const query: World['query'] = (sql, ...values) => test.app.database.prisma.$queryRawUnsafe(sql, ...values);
   const acme = ['owner', 'admin', 'member', 'viewer'] as const;
   const ids = { organizationId: demo.organization_id, projectId: demo.project_id };
   const own: Place = { name: 'own', ...ids, roles: { owner: 'admin', admin: 'admin', member: 'member', viewer: 'viewer' }, people: acme };

@@ -169,7 +169,7 @@ export const backupTrialCases: readonly Case[] = [
     status: 200,
     as: 'outsider',
     async prepare({ app }) {
-      const { id } = await app.database.instance.create({
+      const { id } = await app.database.prisma.instance.create({
         data: {
           projectId: ids.foreignProject.id,
           name: 'unsold',

@@ -36,7 +36,7 @@ const created = (name: string, input: Readonly<Record<string, unknown>>, as: Who
   },
   async check({ app }, { body }, answered) {
     expect(answered.created).toBe(answered.modified);
-    const row = await app.database.dashboard.findUniqueOrThrow({ where: { id: String(answered.id) } });
+    const row = await app.database.prisma.dashboard.findUniqueOrThrow({ where: { id: String(answered.id) } });
     expect({ ...dashboardBody(row), created: anyMoment, modified: anyMoment, id: anyUuid }).toEqual(body);
   },
 });
@@ -57,7 +57,7 @@ const replaced = (name: string, input: Readonly<Record<string, unknown>>, rest: 
     return { place, body: { ...head, description, project: place.project_id, widgets, is_default, is_public } };
   },
   async check({ app }, { place, body }, answered) {
-    const row = await app.database.dashboard.findUniqueOrThrow({ where: { id: String(place?.dashboard_id) } });
+    const row = await app.database.prisma.dashboard.findUniqueOrThrow({ where: { id: String(place?.dashboard_id) } });
     expect({ ...dashboardBody(row), modified: anyMoment }).toEqual(body);
     expect(Math.abs(Date.parse(String(answered.modified)) - Date.now())).toBeLessThan(60_000);
   },
@@ -108,7 +108,7 @@ const refusedMove = (name: string, target: (app: TestApp) => Promise<string>, re
 /** A project with as many dashboards as it may have. */
 async function fullProject(app: TestApp): Promise<string> {
   const projectId = await makeProject(app, { member: 'member' });
-  await app.app.database.$executeRaw`
+  await app.app.database.prisma.$executeRaw`
     INSERT INTO dashboards (project_id, created_by, name)
     SELECT ${projectId}::uuid, ${ids.users.member.id}::uuid, 'One of many' FROM generate_series(1, 1000)`;
   return projectId;
@@ -170,7 +170,7 @@ export const dashboardChangeCases: readonly Case[] = [
       return { place, input: { name: 'Refused', project: await fullProject(app) } };
     },
     async check({ app }, { place }) {
-      const row = await app.database.dashboard.findUniqueOrThrow({ where: { id: String(place?.dashboard_id) } });
+      const row = await app.database.prisma.dashboard.findUniqueOrThrow({ where: { id: String(place?.dashboard_id) } });
       expect(row).toMatchObject({ name: 'Before', version: 5, projectId: place?.project_id });
     },
   },
@@ -202,7 +202,7 @@ export const dashboardChangeCases: readonly Case[] = [
       return { place, input: { name: 'Moved', project: other }, body: after };
     },
     async check({ app }, { place, input }) {
-      const row = await app.database.dashboard.findUniqueOrThrow({ where: { id: String(place?.dashboard_id) } });
+      const row = await app.database.prisma.dashboard.findUniqueOrThrow({ where: { id: String(place?.dashboard_id) } });
       expect(row.projectId).toBe(input?.project);
     },
   },
@@ -238,7 +238,7 @@ export const dashboardChangeCases: readonly Case[] = [
       prepare: inProject(),
       ...rest,
       check: async ({ app }, { place }) => {
-        const row = await app.database.dashboard.findUniqueOrThrow({ where: { id: String(place?.dashboard_id) } });
+        const row = await app.database.prisma.dashboard.findUniqueOrThrow({ where: { id: String(place?.dashboard_id) } });
         expect(row).toMatchObject({ name: 'Before', version: 5 });
       },
     });
@@ -289,5 +289,5 @@ export const dashboardChangeCases: readonly Case[] = [
 ];
 
 async function expectGone({ app }: TestApp, { place }: Attempt) {
-  expect(await app.database.dashboard.findUnique({ where: { id: String(place?.dashboard_id) } })).toBeNull();
+  expect(await app.database.prisma.dashboard.findUnique({ where: { id: String(place?.dashboard_id) } })).toBeNull();
 }

@@ -28,7 +28,10 @@ function envelope(path: string, all: readonly unknown[], paged: Paged = {}, sear
 }
 
 async function organizationsOf({ app }: TestApp, as: 'owner' | 'viewer' | 'outsider') {
-  const rows = await app.database.organizationMember.findMany({ where: { userId: ids.users[as].id }, include: { organization: true } });
+  const rows = await app.database.prisma.organizationMember.findMany({
+    where: { userId: ids.users[as].id },
+    include: { organization: true },
+  });
   return rows
     .sort((a, b) => (a.organizationId < b.organizationId ? -1 : 1))
     .map(({ role, organization: { id, name, currency, created } }) => ({ id, name, currency, role, created: created.toISOString() }));
@@ -43,7 +46,7 @@ const organizations = (name: string, as: Who, user: 'owner' | 'viewer' | 'outsid
 });
 
 async function projectBody({ app }: TestApp, id: string, role: string) {
-  const { name, organizationId, created } = await app.database.project.findUniqueOrThrow({ where: { id } });
+  const { name, organizationId, created } = await app.database.prisma.project.findUniqueOrThrow({ where: { id } });
   return { id, name, organization: organizationId, role, created: created.toISOString() };
 }
 
@@ -55,7 +58,7 @@ const projects = (as: Who, role: string, isAdmin: boolean): Case => ({
   as,
   input: { page_size: 100 },
   prepare: async (app) => {
-    const rows = await app.app.database.project.findMany({ where: { organizationId: ids.organization.id }, orderBy: { id: 'asc' } });
+    const rows = await app.app.database.prisma.project.findMany({ where: { organizationId: ids.organization.id }, orderBy: { id: 'asc' } });
     const seen = isAdmin ? rows.map(({ id }) => id) : [ids.project.id];
     const path = `${app.baseUrl}/v1/organizations/${ids.organization.id}/projects`;
     return { body: envelope(path, await Promise.all(seen.map((id) => projectBody(app, id, role))), { page_size: 100 }) };
@@ -64,10 +67,10 @@ const projects = (as: Who, role: string, isAdmin: boolean): Case => ({
 
 /** An organization of its own with three projects, by pages of two. */
 async function pagedOrganization({ app, baseUrl }: TestApp, page: number): Promise<Attempt> {
-  const { id } = await app.database.organization.create({ data: { name: 'Made for a test', currency: 'EUR' } });
-  await app.database.organizationMember.create({ data: { organizationId: id, userId: ids.users.admin.id, role: 'owner' } });
+  const { id } = await app.database.prisma.organization.create({ data: { name: 'Made for a test', currency: 'EUR' } });
+  await app.database.prisma.organizationMember.create({ data: { organizationId: id, userId: ids.users.admin.id, role: 'owner' } });
   const made: string[] = [];
-  for (const name of ['A', 'B', 'C']) made.push((await app.database.project.create({ data: { organizationId: id, name } })).id);
+  for (const name of ['A', 'B', 'C']) made.push((await app.database.prisma.project.create({ data: { organizationId: id, name } })).id);
   // Ids of one millisecond are in any order.
   const results = await Promise.all(made.toSorted().map((projectId) => projectBody({ app } as TestApp, projectId, 'admin')));
   const path = `${baseUrl}/v1/organizations/${id}/projects`;
@@ -78,7 +81,7 @@ const computePath = ({ baseUrl }: TestApp, what: string, projectId: string = ids
   `${baseUrl}/v1/organizations/${ids.organization.id}/projects/${projectId}/compute/${what}`;
 
 async function instancesOf({ app }: TestApp, status: InstanceStatus | null, projectId: string = ids.project.id) {
-  const rows = await app.database.instance.findMany({ where: { projectId }, orderBy: { id: 'asc' } });
+  const rows = await app.database.prisma.instance.findMany({ where: { projectId }, orderBy: { id: 'asc' } });
   return rows
     .filter((row) => (status ? row.status === status : row.status !== 'deleted'))
     .map((row) => ({
@@ -100,7 +103,7 @@ async function instancesOf({ app }: TestApp, status: InstanceStatus | null, proj
 }
 
 async function tasksOf({ app }: TestApp, status: TaskStatus | null, projectId: string = ids.project.id) {
-  const rows = await app.database.task.findMany({ where: { projectId }, orderBy: { id: 'desc' } });
+  const rows = await app.database.prisma.task.findMany({ where: { projectId }, orderBy: { id: 'desc' } });
   return rows
     .filter((row) => !status || row.status === status)
     .map((row) => ({

@@ -16,7 +16,7 @@ async function prepare(app: TestApp) {
 
 async function mark(app: TestApp, projectId: string, role: 'viewer' | 'member', notificationIds: readonly string[]) {
   const { id } = app.demo.users[role];
-  await app.app.database
+  await app.app.database.prisma
     .$executeRaw`SELECT mark_notifications_read(${projectId}::uuid, ${id}::uuid, ${notificationIds}::uuid[], NULL::bigint)`;
 }
 

@@ -23,12 +23,12 @@ const zeros = {
 export async function recount({ app }: TestApp, projectId: string): Promise<typeof zeros> {
   const count = async (from: string, expression = 'count(*)') => {
     const sql = `SELECT (${expression})::float8 AS figure FROM ${from}`;
-    const [row] = await app.database.$queryRawUnsafe<Array<{ figure: number | null }>>(sql, projectId, new Date());
+    const [row] = await app.database.prisma.$queryRawUnsafe<Array<{ figure: number | null }>>(sql, projectId, new Date());
     return row?.figure ?? 0;
   };
   const byStatus = async (from: string) => {
     const sql = `SELECT status::text AS status, count(*)::int AS count FROM ${from} GROUP BY status`;
-    const rows = await app.database.$queryRawUnsafe<Array<{ status: string; count: number }>>(sql, projectId, new Date());
+    const rows = await app.database.prisma.$queryRawUnsafe<Array<{ status: string; count: number }>>(sql, projectId, new Date());
     return rows.sort((a, b) => (a.status < b.status ? -1 : 1)) as never[];
   };
   // Every statement takes the same two values: the project and the moment.

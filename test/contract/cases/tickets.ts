@@ -20,7 +20,7 @@ const ticketTo = (path: string) => ({ ticket: expect.stringMatching(/^[\w-]{43}$
 /** What the database keeps: a hash instead of the ticket, the target, and half a minute. */
 async function expectStored({ app }: TestApp, { input }: Attempt, { ticket }: Readonly<Record<string, unknown>>) {
   const ticketHash = Uint8Array.from(createHash('sha256').update(String(ticket)).digest());
-  const row = await app.database.websocketTicket.findUniqueOrThrow({ where: { ticketHash } });
+  const row = await app.database.prisma.websocketTicket.findUniqueOrThrow({ where: { ticketHash } });
   const isConsole = input?.target === 'console';
   expect(row).toMatchObject({
     target: input?.target,
