@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { setImmediate as nextImmediate } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { type Lease, RevocationWatcher } from '../src/access/revocation.ts';
@@ -62,7 +63,7 @@ const bothOf = (...names: string[]) => names.flatMap((name) => [`${name}: access
 const expectRevoked = (expected: string[]) => expect.poll(() => [...revoked].sort()).toEqual([...expected].sort());
 
 it('what a user loses ends the leases that depend on it, and no other of theirs', async () => {
-  const { apiKey, projectMember, organizationMember } = app.app.database;
+  const { apiKey, projectMember, organizationMember } = app.app.database.prisma;
   const { organization_id: organizationId, project_id: projectId, users } = app.demo;
   const userId = users.member.id;
   const [revokedKey, key, expiringKey] = [await makeKey(), await makeKey(), await makeKey()];
@@ -89,7 +90,7 @@ it('what a user loses ends the leases that depend on it, and no other of theirs'
   await organizationMember.delete({ where: { organizationId_userId: { organizationId, userId } } });
   lost.push(...bothOf('a feed by token'));
   await expectRevoked(lost);
-  await app.app.database.user.update({ where: { id: userId }, data: { disabledAt: new Date() } });
+  await app.app.database.prisma.user.update({ where: { id: userId }, data: { disabledAt: new Date() } });
   lost.push(...bothOf('a socket by token'));
   await expectRevoked(lost);
   expect(watcher.size).toBe(2);
@@ -129,4 +130,35 @@ it('a watcher that closes waits for the poll that is under way', async () => {
   expect(isClosed).toBe(false);
   answer();
   await closed;
+});
+
+it('judges no credential by the one that it replaced while the poll was under way', async () => {
+  const { database } = app.app;
+  const { id: userId } = app.demo.users.admin;
+  const unknownKey = { kind: 'api_key', id: randomUUID() } as const;
+  let viewer: Viewer = { userId, email: '', name: '', created: new Date(), credential: unknownKey };
+  let polls = 0;
+  const query = async (strings: TemplateStringsArray, ...values: never[]) => {
+    const rows = await database.query(strings, ...values);
+    // A client renews its credential before the answer is read.
+    viewer = { ...viewer, credential: session() };
+    polls += 1;
+    return rows;
+  };
+  const other = new RevocationWatcher({
+    database: { query } as unknown as Database,
+    log: createLogger('silent'),
+    pollIntervalMs: POLL_INTERVAL_MS,
+  });
+  const principal = {
+    get viewer() {
+      return viewer;
+    },
+    onRevoked: (revocation: string) => void revoked.push(revocation),
+  };
+  const lease = other.add({ principal });
+  await expect.poll(() => polls).toBeGreaterThan(2);
+  lease.stop();
+  await other.close();
+  expect(revoked).toEqual([]);
 });

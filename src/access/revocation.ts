@@ -116,7 +116,7 @@ export class RevocationWatcher {
       if (begin > 0) await nextImmediate();
       for (const lease of current.slice(begin, begin + LEASES_AT_ONCE)) {
         const key = keyOf(lease);
-        getOrInsert(byKey, Object.values(key).join(), () => ({ key, leases: [] })).leases.push(lease);
+        getOrInsert(byKey, textOf(key), () => ({ key, leases: [] })).leases.push(lease);
       }
     }
     if (byKey.size === 0) return [];
@@ -139,8 +139,15 @@ export class RevocationWatcher {
           organization_member.role = 'member' AND project_member.role >= part.least_role))`;
     if (valid.length === groups.length) return [];
     const isValid = new Set(valid.map(({ position }) => position));
-    const revoked = new Set(groups.flatMap(({ leases }, index) => (isValid.has(index + 1) ? [] : leases)));
-    return current.filter((lease) => revoked.has(lease));
+    const revoked = new Map<Lease, LeaseKey>();
+    groups.forEach(({ key, leases }, index) => {
+      if (!isValid.has(index + 1)) for (const lease of leases) revoked.set(lease, key);
+    });
+    // A credential that was renewed meanwhile is checked by the next poll.
+    return current.filter((lease) => {
+      const key = revoked.get(lease);
+      return key && textOf(key) === textOf(keyOf(lease));
+    });
   }
 }
 
@@ -154,6 +161,8 @@ interface LeaseKey {
   readonly projectId: string | null;
   readonly leastRole: ProjectRole;
 }
+
+const textOf = (key: LeaseKey): string => Object.values(key).join();
 
 function keyOf({ permission: { principal, project, leastRole } }: Lease): LeaseKey {
   const { viewer } = principal;
