@@ -40,18 +40,18 @@ interface Place {
 }
 
 interface Session {
-  /** Null before the session has begun, and until the server could be asked for it. */
+  readonly place: Place;
+  /** The newest session of the instance before this one; null if there was none. */
+  readonly newestBefore: string | null;
+  /** Null until the server was asked for it, which a session that is lost has to be. */
   id: string | null;
   hasBegun: boolean;
-  /** The session that was lost before it; null if there was none. The id is null if that session is known to have ended. */
-  readonly replaced: { readonly id: string | null } | null;
+  /** Whether the server no longer has it. */
+  isGone: boolean;
   /** How many bytes of its output were received. */
   received: number;
   /** Whether more than `MAX_UNREAD` bytes of output are unread. */
   isOverrun: boolean;
-  /** Resolves at the first byte of its output. */
-  readonly firstOutput: Promise<void>;
-  resolveFirstOutput(): void;
 }
 
 /** The timeout for opening a socket. */
@@ -68,6 +68,8 @@ const STALLED_MS = 60_000;
 const MAX_UNREAD = 16 * 1024 * 1024;
 /** Close reasons after which the session, or its missed output, is lost: a new session begins. */
 const LOST_SESSION_REASONS = ['after_not_kept', 'session_gone', 'console_moved', 'lost'];
+/** How many of an instance's newest sessions are looked through for one's own. */
+const SESSIONS_SEEN = 20;
 const RETRYABLE_CODES = [1001, 1006, 1012, 1013, 4401, 4403];
 
 export function openConsole(http: Http, { instance, signal, onState }: ConsoleOptions): ConsoleStream {
@@ -157,11 +159,12 @@ interface Line {
   changeSocket(socket: WebSocket | null): void;
 }
 
-/** What is known of the console from the connections before. */
 interface Target {
   readonly instance: string;
-  place: Place | null;
-  session: Session;
+  /** The session that is being opened, or was; null before the first, and after one that is lost. */
+  session: Session | null;
+  /** The last session that was lost. */
+  lost: Session | null;
 }
 
 /** Opens one connection after another. Resolves when the console has hung up, or the signal aborts. */
@@ -169,7 +172,7 @@ async function keepOpen(http: Http, instance: string, line: Line): Promise<void>
   const { state, signal } = line;
   const { credentials } = http.options;
   const recovery = new Recovery(credentials, state, signal);
-  const target: Target = { instance, place: null, session: newSession(null) };
+  const target: Target = { instance, session: null, lost: null };
   while (!signal.aborted) {
     state.enter({ name: 'connecting' });
     let credential: string | null = null;
@@ -189,34 +192,38 @@ async function keepOpen(http: Http, instance: string, line: Line): Promise<void>
  * connection was closed, as `Ended` if another would not help.
  */
 async function openOnce(http: Http, target: Target, line: Line, recovery: Recovery): Promise<void> {
-  const { instance } = target;
   const { signal } = line;
-  target.place ??= await findPlace(http, instance, signal);
-  if (target.session.hasBegun) target.session.id ??= await findSession(http, instance, signal);
-  if (!target.session.id) target.session = newSession(target.session.hasBegun ? { id: null } : target.session.replaced);
-  const { place, session } = target;
-  if (!session.id && session.replaced && (await isTakenOver(http, instance, session.replaced.id, signal)))
-    throw new Ended(new PorticoError('taken_over', 'The session has ended, and somebody is at the console by now.'));
-  const socket = await open(http, place, instance, session, line);
+  const session = await settleSession(http, target, signal);
+  const socket = await open(http, target.instance, session, line);
   const before = session.received;
   const openedAt = performance.now();
-  const { code, reason } = await pass(http, instance, socket, session, line);
+  const { code, reason } = await pass(socket, session, line);
   if (signal.aborted || (code === 1000 && reason === 'console_closed')) return;
   if (session.isOverrun) throw new Ended(new PorticoError('reader_too_slow', `More than ${MAX_UNREAD} bytes of output were not read.`));
   // A console may be quiet for as long as a token is valid.
   if (session.received > before || performance.now() - openedAt > LIVE_MS) recovery.reset();
   const error = toConsoleError(code, reason);
-  if (LOST_SESSION_REASONS.includes(reason)) target.session = newSession({ id: reason === 'session_gone' ? null : session.id });
-  else if (!RETRYABLE_CODES.includes(code) || reason === 'access_lost') throw new Ended(error);
+  if (LOST_SESSION_REASONS.includes(reason)) {
+    session.isGone = reason === 'session_gone';
+    target.lost = session;
+    target.session = null;
+  } else if (!RETRYABLE_CODES.includes(code) || reason === 'access_lost') throw new Ended(error);
   throw error;
 }
 
-function newSession(replaced: Session['replaced']): Session {
-  let resolveFirstOutput = () => {};
-  const firstOutput = new Promise<void>((resolve) => {
-    resolveFirstOutput = resolve;
-  });
-  return { id: null, hasBegun: false, replaced, received: 0, isOverrun: false, firstOutput, resolveFirstOutput };
+/** The session that goes on, or a new one. Throws `Ended` where a new one would end somebody's at the serial line. */
+async function settleSession(http: Http, target: Target, signal: AbortSignal): Promise<Session> {
+  if (target.session?.id) return target.session;
+  const seen = await look(http, target.instance, signal);
+  const begun = target.session?.hasBegun ? target.session : target.lost;
+  if (begun) begun.id ??= findFirstAfter(begun.newestBefore, seen.sessions);
+  if (begun?.id && begun === target.session) return begun;
+  if (begun && isTakenOver(seen, begun))
+    throw new Ended(new PorticoError('taken_over', 'The session has ended, and somebody is at the console by now.'));
+  target.lost = begun;
+  const newestBefore = seen.sessions[0]?.id ?? null;
+  target.session = { place: seen.place, newestBefore, id: null, hasBegun: false, isGone: false, received: 0, isOverrun: false };
+  return target.session;
 }
 
 /** The console ended for a reason that reconnecting would not mend. */
@@ -231,18 +238,53 @@ function toConsoleError(code: number, reason: string): PorticoError {
   return toSocketError(code, reason);
 }
 
-async function findPlace(http: Http, instance: string, signal: AbortSignal): Promise<Place> {
-  const document = 'query ($id: ID!) { node(id: $id) { ... on Instance { project { id organizationId role } } } }';
-  type Found = { node: { project?: { id: string; organizationId: string; role: string } } | null };
+/** What the server says of a console. */
+interface Seen {
+  readonly place: Place;
+  /** Whether somebody is at the serial line. */
+  readonly isOccupied: boolean;
+  /** The newest of its sessions that the credential may see, the newest first. */
+  readonly sessions: readonly SeenSession[];
+}
+
+interface SeenSession {
+  readonly id: string;
+  readonly state: string;
+}
+
+async function look(http: Http, instance: string, signal: AbortSignal): Promise<Seen> {
+  const document = `query ($id: ID!) { node(id: $id) { ... on Instance {
+    project { id organizationId role } consoleOccupied consoleSessions(first: ${SESSIONS_SEEN}) { nodes { id state } }
+  } } }`;
+  type Found = {
+    node: {
+      project?: { id: string; organizationId: string; role: string };
+      consoleOccupied: boolean;
+      consoleSessions: { nodes: SeenSession[] };
+    } | null;
+  };
   const { data, error } = await query<Found, { id: string }>(http.once, document, { id: instance }, signal);
   if (error) throw error;
-  const project = data.node?.project;
-  if (!project) throw new PorticoError('not_found', `There is no instance ${instance} that this credential may see.`);
-  return { organizationId: project.organizationId, projectId: project.id, role: project.role };
+  const { node } = data;
+  if (!node?.project) throw new PorticoError('not_found', `There is no instance ${instance} that this credential may see.`);
+  const { id: projectId, organizationId, role } = node.project;
+  return { place: { organizationId, projectId, role }, isOccupied: node.consoleOccupied, sessions: node.consoleSessions.nodes };
+}
+
+/** The session that was the first to begin after another; null where they cannot be told apart, as there are too many. */
+function findFirstAfter(earlierId: string | null, sessions: readonly SeenSession[]): string | null {
+  const count = earlierId === null ? sessions.length : sessions.findIndex(({ id }) => id === earlierId);
+  return earlierId === null && count === SESSIONS_SEEN ? null : (sessions[count - 1]?.id ?? null);
+}
+
+/** Whether a new session would end somebody's at the serial line. The lost session may be recorded as attached for a moment. */
+function isTakenOver({ isOccupied, sessions: [newest] }: Seen, lost: Session): boolean {
+  return isOccupied && (lost.isGone || newest?.id !== lost.id || newest?.state !== 'attached');
 }
 
 /** Opens a socket. Rejects with a `PorticoError` that gives the reason if it does not open. */
-async function open(http: Http, place: Place, instance: string, session: Session, { output, signal }: Line): Promise<WebSocket> {
+async function open(http: Http, instance: string, session: Session, { output, signal }: Line): Promise<WebSocket> {
+  const { place } = session;
   const project = http.address(`/v1/organizations/${place.organizationId}/projects/${place.projectId}/`);
   let address = new URL(`compute/instances/${encodeURIComponent(instance)}/console/ws`, project);
   const headers: Record<string, string> = {};
@@ -268,7 +310,6 @@ async function open(http: Http, place: Place, instance: string, session: Session
   socket.onmessage = ({ data }) => {
     const bytes = new Uint8Array(data as ArrayBuffer);
     session.received += bytes.length;
-    session.resolveFirstOutput();
     output.enqueue(bytes);
     if ((output.desiredSize ?? 0) >= 0) return;
     session.isOverrun = true;
@@ -295,13 +336,7 @@ async function open(http: Http, place: Place, instance: string, session: Session
 }
 
 /** Transfers bytes until the socket is closed. */
-async function pass(
-  http: Http,
-  instance: string,
-  socket: WebSocket,
-  session: Session,
-  { state, signal, changeSocket }: Line,
-): Promise<{ code: number; reason: string }> {
+async function pass(socket: WebSocket, session: Session, { state, signal, changeSocket }: Line): Promise<{ code: number; reason: string }> {
   let leave = () => {};
   const closing = new Promise<{ code: number; reason: string }>((resolve) => {
     socket.onclose = ({ code, reason }) => resolve({ code, reason });
@@ -317,31 +352,8 @@ async function pass(
   changeSocket(socket);
   state.enter({ name: 'live', over: 'websocket' });
   session.hasBegun = true;
-  // The server records the session before its first output: until then the newest session is an earlier one.
-  await Promise.race([session.firstOutput, closing]);
-  if (session.received > 0) session.id ??= await findSession(http, instance, signal).catch(() => null);
   const closed = await closing;
   changeSocket(null);
   signal.removeEventListener('abort', leave);
   return closed;
-}
-
-/** The newest session of the instance: on a serial line, the one that was opened last. */
-async function findSession(http: Http, instance: string, signal: AbortSignal): Promise<string | null> {
-  const document = 'query ($id: ID!) { node(id: $id) { ... on Instance { consoleSessions(first: 1) { nodes { id } } } } }';
-  type Found = { node: { consoleSessions?: { nodes: { id: string }[] } } | null };
-  const { data, error } = await query<Found, { id: string }>(http.once, document, { id: instance }, signal);
-  if (error) throw error;
-  return data.node?.consoleSessions?.nodes[0]?.id ?? null;
-}
-
-/** Whether a new session would end somebody's at the serial line. The lost session may be recorded as attached for a moment. */
-async function isTakenOver(http: Http, instance: string, lostId: string | null, signal: AbortSignal): Promise<boolean> {
-  const document =
-    'query ($id: ID!) { node(id: $id) { ... on Instance { consoleOccupied consoleSessions(first: 1) { nodes { id state } } } } }';
-  type Found = { node: { consoleOccupied?: boolean; consoleSessions?: { nodes: { id: string; state: string }[] } } | null };
-  const { data, error } = await query<Found, { id: string }>(http.once, document, { id: instance }, signal);
-  if (error) throw error;
-  const newest = data.node?.consoleSessions?.nodes[0];
-  return data.node?.consoleOccupied === true && !(newest?.id === lostId && newest?.state === 'attached');
 }
