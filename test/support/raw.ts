@@ -12,6 +12,8 @@ export interface RawSocket {
   readonly gone: Promise<void>;
   /** Sends the messages in one write. */
   say(...messages: unknown[]): void;
+  /** Sends a part of a text message: its first, its last, or one between. */
+  sayPart(text: string, part: { readonly isFirst: boolean; readonly isLast: boolean }): void;
   /** Resolves when a message satisfies the predicate; rejects if the connection ends first. */
   // biome-ignore lint/suspicious/noExplicitAny: messages of every shape
   until(isIt: (message: any) => boolean): Promise<void>;
@@ -20,7 +22,7 @@ export interface RawSocket {
   destroy(): void;
 }
 
-const [TEXT, CLOSE] = [1, 8];
+const [CONTINUATION, TEXT, CLOSE] = [0, 1, 8];
 
 /** Opens a raw WebSocket and waits for the server's response to the upgrade. */
 export async function openRawSocket(
@@ -79,6 +81,11 @@ export async function openRawSocket(
     refused,
     gone,
     say: (...all) => void socket.write(Buffer.concat(all.map((message) => makeFrame(Buffer.from(JSON.stringify(message)))))),
+    sayPart: (text, { isFirst, isLast }) => {
+      const frame = makeFrame(Buffer.from(text));
+      frame[0] = (isFirst ? TEXT : CONTINUATION) | (isLast ? 0x80 : 0);
+      socket.write(frame);
+    },
     until: (isIt) =>
       new Promise((resolve, reject) => {
         const check = () => {

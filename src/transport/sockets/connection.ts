@@ -318,6 +318,7 @@ export class SocketConnection implements Principal {
   /** Called every second. */
   keepAlive(): void {
     if (!this.isOpen) this.stop();
+    this.inbox.countIncomplete();
     this.#keepAlive.tick();
   }
 

@@ -27,12 +27,22 @@ export class Inbox implements WaitingSocket {
   readonly #rate = new MessageRate();
   /** Null while no message waits. */
   #waiting: WaitingMessages | null = null;
+  /** What has been counted of a message that is not complete yet. */
+  #incompleteBytes = 0;
 
   constructor(private readonly receiver: Receiver) {}
 
   /** Counts a message of this many bytes; returns whether it comes within the rate of the connection. */
   countMessage(bytes: number): boolean {
     return this.#rate.countMessage(countOf(bytes, this.userRate !== null));
+  }
+
+  /** Counts the memory of a message that is not complete yet: its peer may put off the rest for ever. To be called every second. */
+  countIncomplete(): void {
+    const { incompleteBytes } = this.receiver.socket;
+    if (incompleteBytes === this.#incompleteBytes) return;
+    this.receiver.reserve(incompleteBytes - this.#incompleteBytes);
+    this.#incompleteBytes = incompleteBytes;
   }
 
   /** Counts a ping or a pong; returns whether it comes within the rate of the connection. */

@@ -27,12 +27,24 @@ interface SocketListener {
   onClosed(code: number): void;
 }
 
+/** The memory that a part of a message takes besides its bytes; parts are as small as they come from the network. */
+const PART_BYTES = 600;
+
+/** What ws keeps of a message that is not complete yet; it has no public names. Each part is a view into a chunk of up to 64 KiB. */
+interface Receiver {
+  /** The parts of a frame that is not complete yet. */
+  readonly _buffers: readonly Buffer[];
+  /** The frames of the message that are complete. */
+  readonly _fragments: readonly Buffer[];
+}
+
 /**
  * A WebSocket with a reference to its connection, so that all sockets share the same listeners: without listeners of its own,
  * an idle socket takes less memory.
  */
 export class ServerSocket extends WebSocket {
   connection: SocketListener | null = null;
+  declare readonly _receiver: Receiver | null;
   #messagesAtOnce = 0;
   #bytesAtOnce = 0;
   /** Whether the peer of too many messages has to wait. */
@@ -46,6 +58,17 @@ export class ServerSocket extends WebSocket {
   listen(connection: SocketListener | null): void {
     this.connection = connection;
     this.on('error', onError).on('ping', onPing).on('pong', onPong).on('message', onMessage).on('close', onClose);
+  }
+
+  /** The memory that a message takes of which only a part has arrived. */
+  get incompleteBytes(): number {
+    if (!this._receiver) return 0;
+    const { _buffers, _fragments } = this._receiver;
+    if (_buffers.length + _fragments.length === 0) return 0;
+    const parts = [..._buffers, ..._fragments];
+    let bytes = PART_BYTES * parts.length;
+    for (const chunk of new Set(parts.map(({ buffer }) => buffer))) bytes += chunk.byteLength;
+    return bytes;
   }
 
   override pause(): void {
