@@ -1,11 +1,13 @@
 import type { GraphQLResolveInfo } from 'graphql';
-import pLimit from 'p-limit';
+import pLimit, { type LimitFunction } from 'p-limit';
 import { expect, it } from 'vitest';
 import { ResponseBudget } from '../src/graph/responsebudget.ts';
 
 const MAX_BYTES = 8 * 2 ** 20;
 const SMALL_BYTES = 256 * 1024;
 const path = { prev: undefined, key: 'list', typename: 'Query' } as GraphQLResolveInfo['path'];
+
+const openBudget = (runInSlot: LimitFunction) => new ResponseBudget({ maxBytes: MAX_BYTES, runInSlot, admitAfter: async () => {} });
 
 /** A page of `count` rows of 100,000 bytes; `asked` records the bytes left at each read. */
 const pageOf = (count: number, asked: number[]) => async (bytesLeft: number) => {
@@ -16,7 +18,8 @@ const pageOf = (count: number, asked: number[]) => async (bytesLeft: number) => 
 
 it('a small page is read at once, whoever reads a large one', async () => {
   const largeResponseSlots = pLimit(1);
-  const [large, small] = [new ResponseBudget(MAX_BYTES, largeResponseSlots), new ResponseBudget(MAX_BYTES, largeResponseSlots)];
+
+  const [large, small] = [openBudget(largeResponseSlots), openBudget(largeResponseSlots)];
   const asked: number[] = [];
   await large.read(path, pageOf(50, []));
   expect(await small.read(path, pageOf(2, asked))).toHaveLength(2);
@@ -26,7 +29,7 @@ it('a small page is read at once, whoever reads a large one', async () => {
 
 it('a large page is read when the large response before it has been worded', async () => {
   const largeResponseSlots = pLimit(1);
-  const budgets = Array.from({ length: 5 }, () => new ResponseBudget(MAX_BYTES, largeResponseSlots));
+  const budgets = Array.from({ length: 5 }, () => openBudget(largeResponseSlots));
   const done: number[] = [];
   const reading = budgets.map((budget, index) => budget.read(path, pageOf(50, [])).then(() => done.push(index)));
   for (const [index, budget] of budgets.entries()) {
@@ -40,7 +43,7 @@ it('a large page is read when the large response before it has been worded', asy
 
 it('a response keeps its turn for all its lists, and asks for each of them at most twice', async () => {
   const largeResponseSlots = pLimit(1);
-  const budget = new ResponseBudget(MAX_BYTES, largeResponseSlots);
+  const budget = openBudget(largeResponseSlots);
   const asked: number[] = [];
   await budget.read(path, pageOf(2, asked));
   await budget.read(path, pageOf(20, asked));
@@ -54,7 +57,7 @@ it('a response keeps its turn for all its lists, and asks for each of them at mo
 
 it('many small lists are a large response too', async () => {
   const largeResponseSlots = pLimit(1);
-  const budget = new ResponseBudget(MAX_BYTES, largeResponseSlots);
+  const budget = openBudget(largeResponseSlots);
   const asked: number[] = [];
   for (let list = 0; list < 3; list += 1) await budget.read(path, pageOf(1, asked));
   expect(asked).toEqual([SMALL_BYTES, SMALL_BYTES - 100_000, SMALL_BYTES - 200_000, MAX_BYTES - 200_000]);
@@ -64,7 +67,7 @@ it('many small lists are a large response too', async () => {
 
 it('what is too large is refused by its size, without a turn', async () => {
   const largeResponseSlots = pLimit(1);
-  const budget = new ResponseBudget(MAX_BYTES, largeResponseSlots);
+  const budget = openBudget(largeResponseSlots);
   const asked: number[] = [];
   await expect(budget.read(path, pageOf(100, asked))).rejects.toThrow('The response would take more than 8388608 bytes');
   expect({ asked, active: largeResponseSlots.activeCount }).toEqual({ asked: [SMALL_BYTES], active: 0 });
@@ -72,7 +75,7 @@ it('what is too large is refused by its size, without a turn', async () => {
 
 it('a response that is refused later gives its turn back', async () => {
   const largeResponseSlots = pLimit(1);
-  const budget = new ResponseBudget(MAX_BYTES, largeResponseSlots);
+  const budget = openBudget(largeResponseSlots);
   await budget.read(path, pageOf(50, []));
   await expect(budget.read(path, pageOf(50, []))).rejects.toThrow('The response would take more than 8388608 bytes');
   await expect(budget.read(path, pageOf(1, []))).rejects.toThrow('The response would take more than');
@@ -83,7 +86,7 @@ it('a response that is refused later gives its turn back', async () => {
 
 it('a response that is given before its lists have been read takes no turn for them, and reads no more', async () => {
   const largeResponseSlots = pLimit(1);
-  const [before, waiting, reading] = Array.from({ length: 3 }, () => new ResponseBudget(MAX_BYTES, largeResponseSlots)) as [
+  const [before, waiting, reading] = Array.from({ length: 3 }, () => openBudget(largeResponseSlots)) as [
     ResponseBudget,
     ResponseBudget,
     ResponseBudget,
@@ -105,7 +108,7 @@ it('a response that is given before its lists have been read takes no turn for t
 
 it('a large response keeps its turn until its text is made, and others work in between', async () => {
   const largeResponseSlots = pLimit(1);
-  const budget = new ResponseBudget(MAX_BYTES, largeResponseSlots);
+  const budget = openBudget(largeResponseSlots);
   await budget.read(path, pageOf(50, []));
   expect(budget.isLarge).toBe(true);
   let rounds = 0;
@@ -126,7 +129,7 @@ it('a large response keeps its turn until its text is made, and others work in b
 
 it('a text that cannot be made gives the turn back', async () => {
   const largeResponseSlots = pLimit(1);
-  const budget = new ResponseBudget(MAX_BYTES, largeResponseSlots);
+  const budget = openBudget(largeResponseSlots);
   await budget.read(path, pageOf(50, []));
   await expect(budget.serialize({ count: 1n })).rejects.toThrow(TypeError);
   expect(budget.isLarge).toBe(false);

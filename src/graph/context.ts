@@ -190,7 +190,15 @@ export function createContext(source: ContextSource): Context {
     findProject: (projectId) => projects.find(projectId),
     openResponseBudget() {
       const { maxBytes, largeResponses } = source.services.responseLimits;
-      budget ??= new ResponseBudget(maxBytes, (task) => largeResponses.run(viewer?.userId ?? '', task));
+      budget ??= new ResponseBudget({
+        maxBytes,
+        runInSlot: (task) => largeResponses.run(viewer?.userId ?? '', task),
+        async admitAfter(waitedMs) {
+          if (waitedMs <= ADMISSION_MAX_AGE_MS) return;
+          await context.admitAgain();
+          await projects.checkAgain(requireViewer());
+        },
+      });
       return budget;
     },
     serializeResponse: (body) => (budget?.isLarge ? budget.serialize(body) : toJsonText(body)),

@@ -73,6 +73,13 @@ export class OpenedProjects {
     this.#prefetched = null;
   }
 
+  /** Checks access to the registered projects again. Throws `not_found` where it was lost. */
+  async checkAgain(viewer: Viewer): Promise<void> {
+    const { database } = this.#source;
+    for (const { organizationId, projectId } of this.#registered?.values() ?? [])
+      await openProject(database, viewer, { organizationId, projectId });
+  }
+
   /** Forgets the projects: access is checked again when one is opened again. */
   clear(): void {
     // The look-up of the admission is for the first field that opens a project.

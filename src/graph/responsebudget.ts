@@ -37,7 +37,12 @@ export class FieldReader {
 export const withoutHeavyFields = new FieldReader(new Set(), (load) => load(null));
 
 /** Runs a task when one of the slots for large responses is free; the slot is taken until the task has ended. */
-type RunInSlot = (task: () => Promise<void>) => Promise<void>;
+interface BudgetDependencies {
+  readonly maxBytes: number;
+  readonly runInSlot: (task: () => Promise<void>) => Promise<void>;
+  /** Called after a wait for the slot, in milliseconds; rejects if the request may go on no longer. */
+  readonly admitAfter: (waitedMs: number) => Promise<void>;
+}
 
 /** A list up to this size is read at once; a larger one first waits for a slot among the large responses of the process. */
 const SMALL_BYTES = 256 * 1024;
@@ -53,17 +58,17 @@ export class ResponseBudget {
   /** The list that exceeded the budget; null while there is none. */
   exceeded: LimitExceeded | null = null;
   readonly #maxBytes: number;
-  readonly #runInSlot: RunInSlot;
+  readonly #dependencies: BudgetDependencies;
   #bytesLeft: number;
   #previousRead: Promise<unknown> | null = null;
   #releaseSlot: (() => void) | null = null;
   #isSerializing = false;
   #isClosed = false;
 
-  constructor(maxBytes: number, runInSlot: RunInSlot) {
-    this.#maxBytes = maxBytes;
-    this.#bytesLeft = maxBytes;
-    this.#runInSlot = runInSlot;
+  constructor(dependencies: BudgetDependencies) {
+    this.#maxBytes = dependencies.maxBytes;
+    this.#bytesLeft = dependencies.maxBytes;
+    this.#dependencies = dependencies;
   }
 
   read<Row extends Sized>(path: GraphQLResolveInfo['path'], load: (bytesLeft: number) => Promise<Row[]>): Promise<Row[]> {
@@ -117,7 +122,9 @@ export class ResponseBudget {
     if (!hasSlot && bytes > smallLeft && bytes <= this.#bytesLeft) {
       // The rows are dropped while the response waits, as many responses may wait, and read again when it has a slot.
       rows = [];
+      const waitedSince = performance.now();
       await this.#acquireSlot();
+      await this.#dependencies.admitAfter(performance.now() - waitedSince);
       if (this.#isClosed) {
         this.close();
         return rows;
@@ -143,7 +150,7 @@ export class ResponseBudget {
         };
         resolve();
       };
-      void this.#runInSlot(() => new Promise<void>(occupy));
+      void this.#dependencies.runInSlot(() => new Promise<void>(occupy));
     });
   }
 }
