@@ -3,7 +3,7 @@ import type { Consoles } from './consoles/consoles.ts';
 import type { KeyedSemaphore } from './kernel/semaphore.ts';
 import type { Hubs } from './notifications/hubs.ts';
 import type { PoolState } from './platform/driver.ts';
-import { countInternalErrors } from './platform/errors.ts';
+import { countInternalErrors } from './platform/faultlog.ts';
 import { countJobFailures } from './platform/jobs.ts';
 import type { Metrics } from './platform/metrics.ts';
 import type { ConnectionBuffers } from './transport/http/connectionbuffers.ts';

@@ -1,7 +1,8 @@
 import { type ASTNode, type ExecutionResult, GraphQLError, type GraphQLErrorOptions, type GraphQLFormattedError } from 'graphql';
 import { Fault, statusByCode } from '../kernel/fault.ts';
 import { cutText } from '../kernel/text.ts';
-import { logCause, toFault } from '../platform/errors.ts';
+import { toFault } from '../platform/errors.ts';
+import { logCause } from '../platform/faultlog.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { ErrorRecorder } from './operation.ts';
 

@@ -1,6 +1,4 @@
-import { Cooldown } from '../kernel/cooldown.ts';
 import { Fault } from '../kernel/fault.ts';
-import type { Logger } from './logger.ts';
 
 /**
  * Prisma's codes of an outage: the server cannot be reached (P1001), does not answer in time (P1002, P1008) or has closed the
@@ -72,11 +70,6 @@ export function toConnectionFailure(failure: Error): Error {
   return isOutage(failure) ? failure : new Error(NO_CONNECTION, { cause: failure });
 }
 
-let internalErrors = 0;
-
-/** The codes for a server, a database or a role that has reached its maximum of connections: PostgreSQL's SQLSTATE, and Prisma's. */
-const exhaustedCodes = new Set(['53300', 'P2037']);
-
 /** The SQLSTATE of a write to a server that takes none: a standby, perhaps a former primary, or one that was set so. */
 export const readOnlyServer = new Set(['25006']);
 
@@ -89,49 +82,6 @@ export const missingRight = new Set(['42501']);
  */
 export const missingCodes = new Set(['42P01', '3F000', '42704', '42883', '42P10', '42501', 'XX000']);
 
-/** Logs one cause of many requests, at most every ten seconds, with the count of the requests since the line before. */
-class SharedCause {
-  #count = 0;
-  readonly #lines = new Cooldown(SHARED_LINES_INTERVAL_MS);
-
-  constructor(
-    readonly codes: ReadonlySet<string>,
-    private readonly message: string,
-  ) {}
-
-  record(err: Error, log: Logger): void {
-    this.#count += 1;
-    if (!this.#lines.begin()) return;
-    log.warn({ err, count: this.#count }, this.message);
-    this.#count = 0;
-  }
-}
-
-const SHARED_LINES_INTERVAL_MS = 10_000;
-
-const sharedCauses = [
-  new SharedCause(exhaustedCodes, 'the connections of PostgreSQL are exhausted'),
-  new SharedCause(readOnlyServer, 'PostgreSQL takes no writes'),
-  new SharedCause(missingRight, 'the role lacks a right: run the script of docs/operations.md (Roles)'),
-];
-
-/**
- * Logs the cause of a fault, which the client does not see, and counts an `internal_error`. In an outage of the database there is no
- * line for each request, as the breaker has logged the cause once. While PostgreSQL has no connection left or takes no writes, or the
- * role lacks a right, there is a line every ten seconds at most.
- */
-export function logCause(fault: Fault, context: { readonly log: Logger }): void {
-  const { code, cause } = fault;
-  if (code === 'service_unavailable' && cause instanceof Error && !isAway(cause)) {
-    const shared = sharedCauses.find(({ codes }) => hasCode(cause, codes));
-    if (shared) shared.record(cause, context.log);
-    else context.log.warn({ err: cause }, 'unavailable');
-  }
-  if (code !== 'internal_error') return;
-  internalErrors += 1;
-  context.log.error({ err: cause }, 'internal error');
-}
-
 /** Whether an error of the database, or one that it wraps, has one of the codes. */
 export function hasCode(thrown: unknown, codes: ReadonlySet<string>): boolean {
   return layersOf(thrown).some((layer) => codesOf(layer).some((code) => codes.has(code)));
@@ -139,11 +89,6 @@ export function hasCode(thrown: unknown, codes: ReadonlySet<string>): boolean {
 
 export function isAway(thrown: unknown): boolean {
   return layersOf(thrown).some(({ message }) => message === DATABASE_AWAY);
-}
-
-/** The number of internal errors in this process so far. */
-export function countInternalErrors(): number {
-  return internalErrors;
 }
 
 /** Whether the database is out of reach, as opposed to a wrong statement. Looks into what Prisma wraps. */

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Fault, statusByCode } from '../../kernel/fault.ts';
 import { graphqlExtensions } from '../../pipeline/mask.ts';
-import { logCause } from '../../platform/errors.ts';
+import { logCause } from '../../platform/faultlog.ts';
 import { graphqlMediaType, readAccept } from './accept.ts';
 import { exchangeOf } from './exchange.ts';
 import { send, sendJson } from './send.ts';

@@ -1,5 +1,6 @@
 import type { Fault } from '../../kernel/fault.ts';
-import { logCause, toFault } from '../../platform/errors.ts';
+import { toFault } from '../../platform/errors.ts';
+import { logCause } from '../../platform/faultlog.ts';
 import { Delivery } from '../delivery/delivery.ts';
 import type { Envelope } from '../delivery/frames.ts';
 import type { BoundPlainFeed } from '../rest/plainfeed.ts';
