@@ -1,7 +1,5 @@
 import pg from 'pg';
-import { tables } from '../generated/tables.ts';
 import { Cooldown } from '../kernel/cooldown.ts';
-import { withTimeout } from '../kernel/timeout.ts';
 import { Breaker } from './breaker.ts';
 import { DeadConnectionDetector, pidOf } from './deadconnections.ts';
 import { DATABASE_AWAY, hasCode, missingCodes, READ_TIMEOUT, readOnlyServer, toConnectionFailure } from './errors.ts';
@@ -11,6 +9,7 @@ import { isReply, PROBE_DEADLINE_MS, Probe } from './probe.ts';
 import { isReadOnly, type Statement } from './query.ts';
 import { planOptions, sessionOptions, withSession } from './sessionoptions.ts';
 import { SlowLog } from './slowlog.ts';
+import { TablesCheck } from './tablescheck.ts';
 
 /** How long PostgreSQL may send nothing, while statements wait for it, before it is probed. */
 const SERVER_SILENCE_MS = 500;
@@ -31,17 +30,6 @@ const TERMINATION = `
   SELECT pg_terminate_backend(pid) FROM pg_stat_activity
   WHERE pid = $1 AND usename = current_user AND datname = current_database() AND application_name = 'portico' AND state = 'active'`;
 
-/**
- * The tables that are missing or not restored yet. pg_restore creates the tables first, then their rows, then triggers and foreign
- * keys, and grants the rights last. Every table of ours has a trigger, so one without is being restored; and while `users`, which
- * every request reads, may not be read, the rights are missing.
- */
-const MISSING_TABLES = `
-  SELECT name FROM unnest($1::text[]) AS name
-  WHERE NOT EXISTS (
-    SELECT FROM pg_class WHERE relnamespace = to_regnamespace('public') AND relname = name AND relhastriggers
-      AND (name <> 'users' OR has_table_privilege(pg_class.oid, 'SELECT')))`;
-
 type Release = (failure?: Error | boolean) => void;
 type ConnectCallback = (failure: Error | undefined, client: pg.PoolClient | undefined, release: Release) => void;
 
@@ -58,13 +46,13 @@ export class Pool extends pg.Pool {
   readonly slowLog: SlowLog;
   readonly #log: Logger;
   readonly #probe: Probe;
+  readonly #tables: TablesCheck;
   /** For single connections; separate, since a late reply closes a probe's connection, which must not affect the probe of the server. */
   readonly #silenceProbe: Probe;
   readonly #pendingConnects = new Set<(failure: Error) => void>();
   readonly #busy = new Set<pg.Client>();
   readonly #deadConnections: DeadConnectionDetector;
   readonly #watchTimer: NodeJS.Timeout;
-  #missingTables: readonly unknown[] = [];
   /** The busy connections that are closed when they are released. */
   readonly #outdated = new WeakSet<pg.Client>();
   readonly #replacement = new Cooldown(REPLACEMENT_INTERVAL_MS);
@@ -88,6 +76,7 @@ export class Pool extends pg.Pool {
     this.slowLog = new SlowLog(log);
     this.#log = log;
     this.#probe = new Probe(url, session);
+    this.#tables = new TablesCheck(this.#probe);
     // A role may be set to become another one, which would neither see nor end the sessions of the first.
     this.#silenceProbe = new Probe(url, `${session} -c role=none`);
     this.breaker = new Breaker({
@@ -197,13 +186,14 @@ export class Pool extends pg.Pool {
 
   /** Whether tables were missing when they were last looked for. */
   get lacksTables(): boolean {
-    return this.#missingTables.length > 0;
+    return this.#tables.failure !== null;
   }
 
-  /** Looks for the tables, which are missing in a database that is empty, or that is being restored: that is an outage. */
+  /** Looks for the tables, without which it is an outage. */
   async checkTables(): Promise<void> {
-    await this.#findMissingTables().catch(() => {});
-    if (this.lacksTables) this.breaker.open(createMissingError(this.#missingTables.length));
+    await this.#runTablesCheck().catch(() => {});
+    const { failure } = this.#tables;
+    if (failure) this.breaker.open(failure);
   }
 
   /** Rejects with the failure of a statement; as in an outage, if it failed for something missing and our tables are missing too. */
@@ -213,11 +203,11 @@ export class Pool extends pg.Pool {
     throw this.lacksTables ? createAwayError() : failure;
   }
 
-  async #findMissingTables(): Promise<void> {
+  #runTablesCheck(): Promise<void> {
     const isAlone = this.idleCount === 0 && this.#busy.size === 0;
     // That the probe's connection is still open says nothing of new ones.
     if (isAlone && this.#isRejected) this.#probe.reconnect();
-    this.#missingTables = await withTimeout(this.#probe.query(MISSING_TABLES, [tables], isAlone), PROBE_DEADLINE_MS);
+    return this.#tables.run(isAlone);
   }
 
   override async end(): Promise<void> {
@@ -248,12 +238,13 @@ export class Pool extends pg.Pool {
   async #probeServer(): Promise<void> {
     const startedAt = performance.now();
     try {
-      await this.#findMissingTables();
+      await this.#runTablesCheck();
     } catch (failure) {
       if (this.#lastReplyAt <= startedAt) throw failure;
     }
     this.#recordReply();
-    if (this.lacksTables) throw createMissingError(this.#missingTables.length);
+    const { failure } = this.#tables;
+    if (failure) throw failure;
   }
 
   #watch(): void {
@@ -293,10 +284,4 @@ function retryRead<Result>(failure: unknown, text: string, run: () => Promise<Re
 /** Not a Fault: Prisma takes any error with a `code` for one of its own. */
 function createAwayError(): Error {
   return new Error(DATABASE_AWAY);
-}
-
-/** `OutageLog` tells causes apart by their code, so this one has its own. */
-function createMissingError(count: number): Error {
-  const message = `the database lacks ${count} tables of Portico, or their triggers or rights: it is being restored, or it is empty; \`npm run portico -- migrate\` creates them`;
-  return Object.assign(new Error(message), { code: 'TABLES_MISSING' });
 }

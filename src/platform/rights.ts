@@ -39,7 +39,7 @@ function parseRight(text: string): Omit<Right, 'table'> {
   return { right, column };
 }
 
-/** The rights that the role lacks. A table that is not there lacks none: `MISSING_TABLES` of the pool reports it. */
+/** The rights that the role lacks. A table that is not there lacks none: `TablesCheck` reports it. */
 const LACKING = `
   SELECT current_user AS role, name AS table, needed AS right, part AS column
   FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS listed (name, needed, part, position)
