@@ -3,7 +3,6 @@ import { Command } from 'commander';
 import { refreshDemoFile } from '../demo/file.ts';
 import { seedDemo } from '../demo/seed.ts';
 import { openTokens, type Tokens } from './access/tokens.ts';
-import { type After, listAllMembers, listAllOrganizations, listAllProjects, listUserKeys, listUsers } from './accounts/inventory.ts';
 import {
   addApiKey,
   addMember,
@@ -14,9 +13,10 @@ import {
   removeMember,
   revokeUserKey,
   setDisabled,
-} from './accounts/provision.ts';
+} from './accounts/operatorcommands.ts';
+import { type After, listAllMembers, listAllOrganizations, listAllProjects, listUserKeys, listUsers } from './accounts/operatorlists.ts';
 import { ConfigError, demoFilePath, readConfig } from './config.ts';
-import { removeEndpoint, setEndpoint } from './consoles/provision.ts';
+import { removeEndpoint, setEndpoint } from './consoles/operatorcommands.ts';
 import { Lifecycle } from './kernel/lifecycle.ts';
 import { type Database, openDatabase } from './platform/database.ts';
 import type { DatabaseWait } from './platform/databasewait.ts';

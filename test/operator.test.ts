@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Session } from '../src/access/viewer.ts';
-import { listAllMembers, listAllOrganizations, listAllProjects, listUserKeys, listUsers } from '../src/accounts/inventory.ts';
 import {
   addApiKey,
   addMember,
@@ -11,9 +10,10 @@ import {
   removeMember,
   revokeUserKey,
   setDisabled,
-} from '../src/accounts/provision.ts';
+} from '../src/accounts/operatorcommands.ts';
+import { listAllMembers, listAllOrganizations, listAllProjects, listUserKeys, listUsers } from '../src/accounts/operatorlists.ts';
 import { revokeApiKey } from '../src/accounts/service.ts';
-import { removeEndpoint } from '../src/consoles/provision.ts';
+import { removeEndpoint } from '../src/consoles/operatorcommands.ts';
 import type { Database } from '../src/platform/database.ts';
 import { type Listing, MAX_LISTED } from '../src/platform/operatoroutput.ts';
 import { isPostgres, startApp, type TestApp } from './support/app.ts';

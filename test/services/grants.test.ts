@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import WebSocket from 'ws';
-import { listAllMembers, listAllOrganizations, listAllProjects, listUserKeys, listUsers } from '../../src/accounts/inventory.ts';
-import { addApiKey, addMember, addUser, removeMember, revokeUserKey, setDisabled } from '../../src/accounts/provision.ts';
+import { addApiKey, addMember, addUser, removeMember, revokeUserKey, setDisabled } from '../../src/accounts/operatorcommands.ts';
+import { listAllMembers, listAllOrganizations, listAllProjects, listUserKeys, listUsers } from '../../src/accounts/operatorlists.ts';
 import { deleteEndedApiKeys } from '../../src/accounts/service.ts';
 import { deleteOldTaskCounters } from '../../src/compute/overview.ts';
 import {

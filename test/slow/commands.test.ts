@@ -298,7 +298,7 @@ describe.each(databases)('on $kind', ({ server: host }) => {
   });
 });
 
-// The other values that are refused without asking a database: test/provision.test.ts.
+// The other values that are refused without asking a database: test/operator-commands.test.ts.
 describe('a command of a wrong form', () => {
   const env = { DATA_DIR: mkdtempSync(join(tmpdir(), 'portico-commands-')) };
   afterAll(() => rmSync(env.DATA_DIR, { recursive: true, force: true }));

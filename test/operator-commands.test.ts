@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { addOrganization, addUser, revokeUserKey } from '../src/accounts/provision.ts';
-import { setEndpoint } from '../src/consoles/provision.ts';
+import { addOrganization, addUser, revokeUserKey } from '../src/accounts/operatorcommands.ts';
+import { setEndpoint } from '../src/consoles/operatorcommands.ts';
 import type { Database } from '../src/platform/database.ts';
 import { OperatorError } from '../src/platform/operatorerror.ts';
 

@@ -2,7 +2,7 @@ import type { ApiKey } from '../generated/prisma/client.ts';
 import type { Database } from '../platform/database.ts';
 import { readId } from '../platform/operatorinput.ts';
 import { type Listing, MAX_READ, toListing } from '../platform/operatoroutput.ts';
-import { findOrganization, findProject, findUser } from './provision.ts';
+import { findOrganization, findProject, findUser } from './operatorcommands.ts';
 
 /** Where a list continues: after the item with this id. */
 export interface After {
