@@ -1,6 +1,6 @@
 import { type GraphQLNamedType, type GraphQLSchema, getNamedType, isUnionType, Kind } from 'graphql';
+import { socketPaths } from '../src/graph/socketpaths.ts';
 import type { PlainFeed } from '../src/transport/rest/plainfeed.ts';
-import { consolePath } from '../src/transport/rest/plainfeeds.ts';
 import { bindOperation } from '../src/transport/rest/route.ts';
 import { inputSchema, type JsonSchema, NamedSchemas, objectOf, objectSchema, shapeOf } from './shape.ts';
 
@@ -131,7 +131,7 @@ function describeConsole(): Part {
     },
   };
   return {
-    address: consolePath.replace(/:(\w+)/g, '{$1}'),
+    address: socketPaths.console.replace(/:(\w+)/g, '{$1}'),
     title: 'Instance console',
     description:
       'The console of an instance, as bytes: a serial line, or a screen over the RFB protocol. The subprotocol `binary` is accepted.',

@@ -3,6 +3,7 @@ import { hashSecret, toHex } from '../access/apikey.ts';
 import { type ProjectScope, requireRole } from '../access/scope.ts';
 import { requireSession, type Viewer } from '../access/viewer.ts';
 import type { TicketTarget } from '../generated/prisma/enums.ts';
+import { fillPath, socketPaths } from '../graph/socketpaths.ts';
 import { Fault } from '../kernel/fault.ts';
 import { pickRows } from '../kernel/rows.ts';
 import { createSharedLoader } from '../kernel/sharedloader.ts';
@@ -44,8 +45,8 @@ export async function createTicket(scope: ProjectScope<SqlClient>, request: Tick
       ${instanceId && (request.sessionId ?? null)}::uuid, now(), now() + make_interval(secs => ${TICKET_SECONDS}::int),
       ${session.credential.expires})
     RETURNING greatest(0, floor(extract(epoch FROM least(expires, session_expires) - created)))::int AS "expiresIn"`;
-  const project = `/v1/organizations/${organizationId}/projects/${projectId}`;
-  const path = instanceId ? `${project}/compute/instances/${instanceId}/console/ws` : `${project}/notifications/ws`;
+  const ids = { organization_id: organizationId, project_id: projectId };
+  const path = instanceId ? fillPath(socketPaths.console, { ...ids, instance_id: instanceId }) : fillPath(socketPaths.notifications, ids);
   return { ticket, path, expiresIn: row?.expiresIn ?? 0 };
 }
 

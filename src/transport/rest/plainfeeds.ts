@@ -1,13 +1,11 @@
+import { socketPaths } from '../../graph/socketpaths.ts';
 import type { PlainFeed } from './plainfeed.ts';
-import { notification, project } from './routes.ts';
+import { notification } from './routes.ts';
 
-/** The console socket of an instance (§6): it carries bytes, not events that a document could describe. */
-export const consolePath = `${project}/compute/instances/:instance_id/console/ws`;
-
-/** The plain-JSON sockets (§6): each event of the subscription is one frame. */
+/** The plain-JSON sockets (§6): each event of the subscription is one frame. A console carries bytes, which no document could describe. */
 export const plainFeeds: readonly PlainFeed[] = [
   {
-    path: `${project}/notifications/ws`,
+    path: socketPaths.notifications,
     operation: `subscription notification_feed($organization_id: ID!, $project_id: ID!, $after: Int) {
       event: notificationFeed(organizationId: $organization_id, projectId: $project_id, after: $after) {
         ... on FeedReady { type sequence read_through: readThrough unread_count: unreadCount }

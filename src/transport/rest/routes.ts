@@ -1,8 +1,7 @@
+import { projectPath } from '../../graph/socketpaths.ts';
 import type { Route } from './route.ts';
 
-/** The path of a project, the prefix of most paths. */
-export const project = '/v1/organizations/:organization_id/projects/:project_id';
-const dashboards = `${project}/monitoring/dashboards`;
+const dashboards = `${projectPath}/monitoring/dashboards`;
 
 /** §2.3. `etag` is moved from the body to the header. */
 const dashboard = `
@@ -29,7 +28,7 @@ export const routes: readonly Route[] = [
   {
     // §4.1
     method: 'post',
-    path: `${project}/websocket-tickets`,
+    path: `${projectPath}/websocket-tickets`,
     status: 201,
     isSecret: true,
     tag: 'Projects',
@@ -128,7 +127,7 @@ export const routes: readonly Route[] = [
   },
   {
     method: 'get',
-    path: `${project}/compute/instances`,
+    path: `${projectPath}/compute/instances`,
     status: 200,
     tag: 'Compute',
     summary: 'List instances',
@@ -143,7 +142,7 @@ export const routes: readonly Route[] = [
   },
   {
     method: 'get',
-    path: `${project}/compute/instances/:instance_id`,
+    path: `${projectPath}/compute/instances/:instance_id`,
     status: 200,
     tag: 'Compute',
     summary: 'Get an instance',
@@ -155,7 +154,7 @@ export const routes: readonly Route[] = [
   {
     // §4.3
     method: 'get',
-    path: `${project}/compute/instances/:instance_id/backup-trial`,
+    path: `${projectPath}/compute/instances/:instance_id/backup-trial`,
     status: 200,
     tag: 'Compute',
     summary: 'Backup trial state and eligibility for an instance',
@@ -178,7 +177,7 @@ export const routes: readonly Route[] = [
   },
   {
     method: 'get',
-    path: `${project}/compute/tasks`,
+    path: `${projectPath}/compute/tasks`,
     status: 200,
     tag: 'Compute',
     summary: 'List tasks',
@@ -196,7 +195,7 @@ export const routes: readonly Route[] = [
   {
     // §4.4
     method: 'get',
-    path: `${project}/compute/overview`,
+    path: `${projectPath}/compute/overview`,
     status: 200,
     tag: 'Compute',
     summary: 'Compute overview',
@@ -221,7 +220,7 @@ export const routes: readonly Route[] = [
   },
   {
     method: 'get',
-    path: `${project}/notifications`,
+    path: `${projectPath}/notifications`,
     status: 200,
     tag: 'Projects',
     summary: 'List notifications',
@@ -239,7 +238,7 @@ export const routes: readonly Route[] = [
   {
     // §4.5
     method: 'post',
-    path: `${project}/notifications/read`,
+    path: `${projectPath}/notifications/read`,
     status: 200,
     tag: 'Projects',
     summary: 'Mark notifications as read',

@@ -8,6 +8,7 @@ import { openProject, type ProjectScope } from '../../access/scope.ts';
 import type { Viewer } from '../../access/viewer.ts';
 import type { Services } from '../../graph/context.ts';
 import { listSelections } from '../../graph/selection.ts';
+import { socketPaths } from '../../graph/socketpaths.ts';
 import { Fault } from '../../kernel/fault.ts';
 import { parseUuid } from '../../kernel/uuid.ts';
 import { toFault } from '../../platform/errors.ts';
@@ -17,7 +18,6 @@ import { type RedeemedTicket, redeemTicket } from '../../tickets/service.ts';
 import type { ClientAddresses } from '../http/addresses.ts';
 import { isBelowV1, pathPattern } from '../http/url.ts';
 import type { BoundPlainFeed } from '../rest/plainfeed.ts';
-import { consolePath } from '../rest/plainfeeds.ts';
 import { closeCodes, Rejection } from './close.ts';
 import type { SocketAccess } from './connection.ts';
 import { checkHandshake } from './socket.ts';
@@ -56,7 +56,7 @@ export interface SocketAdmission extends SocketAccess {
   readonly ticket: { readonly sessionId: string | null } | null;
 }
 
-const consolePattern = pathPattern(consolePath);
+const consolePattern = pathPattern(socketPaths.console);
 
 /** Finds the target of a path; null for a path without sockets. */
 export function findTarget(bound: ReadonlyArray<{ feed: BoundPlainFeed; pattern: RegExp }>, path: string): UpgradeTarget | null {
