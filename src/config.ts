@@ -2,7 +2,8 @@ import { isIPv6 } from 'node:net';
 import { join, resolve } from 'node:path';
 import proxyAddr from 'proxy-addr';
 import { z } from 'zod';
-import { completeAddress, findAddressProblems, isPort } from './platform/address.ts';
+import { completeAddress, findAddressProblems, hostOf, verifiesServer } from './platform/databaseurl.ts';
+import { isLoopbackHost, isPort, normalizeHost } from './platform/host.ts';
 
 const splitList = (text: string) =>
   text
@@ -194,8 +195,7 @@ function findContradictions(given: Given, malformed: ReadonlySet<string>): strin
   const hasProvider = jwksUrl && issuer && audience;
   const problems: string[] = [];
   const address = malformed.has('DATABASE_URL') ? undefined : given.DATABASE_URL;
-  if (address && namesSeveralHosts(address)) problems.push('DATABASE_URL: Must have one host, which leads to the primary');
-  else if (address) problems.push(...findAddressProblems(new URL(address)).map((problem) => `DATABASE_URL: ${problem}`));
+  if (address) problems.push(...findAddressProblems(new URL(address)).map((problem) => `DATABASE_URL: ${problem}`));
   if (!hasProvider && (jwksUrl || issuer || audience)) problems.push('JWT_JWKS_URL, JWT_ISSUER, JWT_AUDIENCE: set all three, or none');
   if (clientId && !hasProvider) problems.push('OIDC_CLIENT_ID: needs JWT_JWKS_URL, JWT_ISSUER, JWT_AUDIENCE');
   if (clientId && issuer && !URL.canParse(issuer)) problems.push('OIDC_CLIENT_ID: needs a JWT_ISSUER that is a URL');
@@ -232,31 +232,10 @@ function findPlaintextSecrets(given: Given): string[] {
   return problems;
 }
 
-/** Whether node-postgres verifies the server's certificate. Without `uselibpqcompat`, it also does in modes where libpq does not. */
-function verifiesServer(parameters: URLSearchParams): boolean {
-  const mode = parameters.get('sslmode');
-  if (mode === null) return parameters.get('ssl') === 'true' || parameters.get('ssl') === '1';
-  const isLibpqCompatible = parameters.get('uselibpqcompat') === 'true';
-  return mode === 'verify-full' || (!isLibpqCompatible && ['prefer', 'require', 'verify-ca'].includes(mode));
-}
-
-/** The host of a connection: for PostgreSQL the parameter `host` takes precedence over the URL's own. */
-function hostOf(url: URL): string {
-  const parameter = url.protocol.startsWith('postgres') ? url.searchParams.get('host') : null;
-  return normalizeHost(parameter || decodeURIComponent(url.hostname));
-}
-
-/** A host in the one spelling in which it is compared: in lower case, and an IPv6 address without brackets and as short as can be. */
-function normalizeHost(text: string): string {
-  const bracketed = /^\[(.*)\]$/.exec(text)?.[1] ?? '';
-  const host = (isIPv6(bracketed) ? bracketed : text).toLowerCase();
-  return isIPv6(host) && URL.canParse(`http://[${host}]`) ? new URL(`http://[${host}]`).hostname.slice(1, -1) : host;
-}
-
 /** Whether a URL leads to this machine, as a Unix socket does, whose folder is the host. */
 function isLoopback(url: URL): boolean {
   const host = hostOf(url);
-  return host === '' || host === 'localhost' || host === '::1' || host.startsWith('/') || /^127(\.\d{1,3}){3}$/.test(host);
+  return host === '' || host.startsWith('/') || isLoopbackHost(host);
 }
 
 function isWithoutUser({ username, password }: URL): boolean {
@@ -277,11 +256,6 @@ function isDecodable(text: string): boolean {
   } catch {
     return !URL.canParse(text);
   }
-}
-
-/** Whether a URL of PostgreSQL names several hosts, as libpq allows; the driver would take them for one name. */
-function namesSeveralHosts(text: string): boolean {
-  return URL.canParse(text) && hostOf(new URL(text)).includes(',');
 }
 
 /**

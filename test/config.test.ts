@@ -480,6 +480,7 @@ describe('what is unsafe is refused', () => {
   });
 
   test('loopback addresses have several spellings, too', () => {
-    for (const host of ['LOCALHOST', '0:0:0:0:0:0:0:1']) expect(problemsOf({ DATABASE_URL: `postgresql://u@/p?host=${host}` })).toEqual([]);
+    for (const host of ['LOCALHOST', '0:0:0:0:0:0:0:1', '::ffff:127.0.0.1'])
+      expect([host, problemsOf({ DATABASE_URL: `postgresql://u@/p?host=${host}` })]).toEqual([host, []]);
   });
 });

@@ -1,6 +1,7 @@
 import { ConsoleKind } from '../generated/prisma/enums.ts';
 import { lengthProblem, textProblem } from '../kernel/text.ts';
 import type { Database } from '../platform/database.ts';
+import { isPort } from '../platform/host.ts';
 import { OperatorError } from '../platform/operatorerror.ts';
 import { readId } from '../platform/operatorinput.ts';
 import type { Endpoint } from './endpoint.ts';
@@ -47,8 +48,8 @@ function parseAddress(tcp: string | undefined, unix: string | undefined): Omit<E
       throw new OperatorError(`${unix} is not an absolute path of at most ${MAX_LENGTH} characters.`);
     return { host: null, port: null, socketPath: unix };
   }
-  const [, ipv6, name, digits] = /^(?:\[([^\]]+)\]|([^:\s]+)):(\d{1,5})$/.exec(tcp ?? '') ?? [];
-  const [host, port] = [ipv6 ?? name, Number(digits)];
-  if (host === undefined || isUnusable(host) || port < 1 || port > 65_535) throw new OperatorError(`${tcp} is not a host and port.`);
-  return { host, port, socketPath: null };
+  const [, ipv6, name, digits = ''] = /^(?:\[([^\]]+)\]|([^:\s]+)):(\d{1,5})$/.exec(tcp ?? '') ?? [];
+  const host = ipv6 ?? name;
+  if (host === undefined || isUnusable(host) || !isPort(digits)) throw new OperatorError(`${tcp} is not a host and port.`);
+  return { host, port: Number(digits), socketPath: null };
 }

@@ -1,7 +1,7 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import type { Lifecycle } from '../kernel/lifecycle.ts';
-import { describeServer } from './address.ts';
+import { describeServer } from './databaseurl.ts';
 import { type Attempt, type DatabaseWait, logWait, retryUntilDatabaseAnswers } from './databasewait.ts';
 import type { Driver } from './driver.ts';
 import { limitDriverReads } from './driverreads.ts';

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { writeDatabaseName, writeDefaults, writeSslMode } from './address.ts';
+import { writeDatabaseName, writeDefaults, writeSslMode } from './databaseurl.ts';
 
 /**
  * The settings of every session, which a database or a role may have other defaults for; the backslash keeps a space. By the

@@ -2,9 +2,9 @@ import { existsSync, readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import type { Router } from 'express';
-import ipaddr from 'ipaddr.js';
 import type { Tokens } from '../../access/tokens.ts';
 import { Fault } from '../../kernel/fault.ts';
+import { isLoopbackHost, normalizeHost } from '../../platform/host.ts';
 import { packageRoot } from '../../platform/packageroot.ts';
 import { exchangeOf, type Middleware } from '../http/exchange.ts';
 import { sendJson } from '../http/send.ts';
@@ -132,13 +132,10 @@ const forwardingHeaders = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-h
  */
 function findOffer({ demoOffer, tokens }: DeskDependencies, request: IncomingMessage): DemoOffer | null {
   const { headers, socket } = request;
-  const isLocal = isLoopback(socket.remoteAddress ?? '') && !forwardingHeaders.some((name) => name in headers);
+  const isLocal = isLoopbackHost(socket.remoteAddress ?? '') && !forwardingHeaders.some((name) => name in headers);
   const host = `http://${headers.host ?? ''}`;
   if (!tokens.local || !isLocal || !URL.canParse(host)) return null;
   const { hostname, origin } = new URL(host);
   const isOwnPage = headers.origin === undefined || headers.origin === origin;
-  return isOwnPage && isLoopbackName(hostname) ? demoOffer() : null;
+  return isOwnPage && isLoopbackHost(normalizeHost(hostname)) ? demoOffer() : null;
 }
-
-const isLoopback = (address: string) => ipaddr.isValid(address) && ipaddr.process(address).range() === 'loopback';
-const isLoopbackName = (name: string) => name === 'localhost' || isLoopback(name.replace(/^\[|\]$/g, ''));

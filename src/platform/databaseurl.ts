@@ -1,4 +1,5 @@
 import { userInfo } from 'node:os';
+import { isPort, normalizeHost } from './host.ts';
 
 /** The parameters that may be in DATABASE_URL, with a test for the values that the driver takes. */
 const parameters: Readonly<Record<string, Pick<RegExp, 'test'>>> = {
@@ -17,16 +18,11 @@ const parameters: Readonly<Record<string, Pick<RegExp, 'test'>>> = {
   schema: /^public$/,
 };
 
-/** Whether a text in decimal digits is the number of a port that a program can connect to. */
-export function isPort(text: string): boolean {
-  return /^\d+$/.test(text) && Number(text) >= 1 && Number(text) <= 65_535;
-}
-
 const TIMEOUTS = 'the timeouts are fixed';
 const PRIMARY = 'the one host has to lead to the primary';
 const POOLER = 'a pooler has to support prepared statements';
 
-/** What to do instead of some parameters that are not supported. */
+/** The advice for some parameters that are not supported. */
 const advice: Readonly<Record<string, string>> = {
   application_name: 'connections are named portico',
   connect_timeout: TIMEOUTS,
@@ -65,8 +61,10 @@ export function completeAddress(text: string): string {
   return text.replace(/^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)(?=[/?]|$)/i, '$1localhost');
 }
 
-/** What DATABASE_URL says without effect, or with another one. No problem repeats what may be a part of a password. */
+/** The problems of a DATABASE_URL: what it says without effect, or with another one. None repeats what may be a part of a password. */
 export function findAddressProblems(address: URL): string[] {
+  // libpq allows several; the driver would take them for one name.
+  if (hostOf(address).includes(',')) return ['Must have one host, which leads to the primary'];
   const problems = [...address.searchParams.keys()].map((name) => findParameterProblem(name, address.searchParams.getAll(name)));
   if (address.hash !== '') problems.push('A # must be written as %23');
   // The driver does not decode these two, which cannot be written in another way.
@@ -87,6 +85,20 @@ function findParameterProblem(name: string, [value = '', ...more]: string[]): st
   if (!pattern) return `A parameter is not one of ${Object.keys(parameters).join(', ')}`;
   if (more.length > 0) return `The parameter ${name} is set twice`;
   return pattern.test(value) ? null : `The parameter ${name} has a value that is not supported`;
+}
+
+/** The host of a connection: for PostgreSQL the parameter `host` takes precedence over the URL's own. */
+export function hostOf(url: URL): string {
+  const parameter = url.protocol.startsWith('postgres') ? url.searchParams.get('host') : null;
+  return normalizeHost(parameter || decodeURIComponent(url.hostname));
+}
+
+/** Whether node-postgres verifies the server's certificate. Without `uselibpqcompat`, it also does in modes where libpq does not. */
+export function verifiesServer(parameters: URLSearchParams): boolean {
+  const mode = parameters.get('sslmode');
+  if (mode === null) return parameters.get('ssl') === 'true' || parameters.get('ssl') === '1';
+  const isLibpqCompatible = parameters.get('uselibpqcompat') === 'true';
+  return mode === 'verify-full' || (!isLibpqCompatible && ['prefer', 'require', 'verify-ca'].includes(mode));
 }
 
 /** The server that DATABASE_URL names, for messages: without the user, the password and the database. */
