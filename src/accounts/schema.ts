@@ -3,7 +3,7 @@ import type { Viewer } from '../access/viewer.ts';
 import type { OrganizationRole, ProjectRole } from '../generated/prisma/enums.ts';
 import type { CheckAccess } from '../graph/accesscheck.ts';
 import { builder } from '../graph/builder.ts';
-import { byId, implementConnection } from '../graph/connection.ts';
+import { byId, implementConnection } from '../graph/connectionfield.ts';
 import type { Context, LoadMany } from '../graph/context.ts';
 import { pageCost } from '../graph/cost.ts';
 import { describeValues } from '../graph/enums.ts';

@@ -1,6 +1,6 @@
 import type { InstanceStatus, TaskStatus } from '../generated/prisma/enums.ts';
 import { builder, type InputFields } from '../graph/builder.ts';
-import { implementConnection } from '../graph/connection.ts';
+import { implementConnection } from '../graph/connectionfield.ts';
 import { pageCost } from '../graph/cost.ts';
 import { describeValues } from '../graph/enums.ts';
 import { InstanceRef, ownInstance } from '../graph/instance.ts';

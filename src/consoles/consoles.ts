@@ -16,7 +16,7 @@ import { inactiveStatuses, LiveSessions } from './livesessions.ts';
 import {
   type ByteCounts,
   claimSession,
-  findInstance,
+  findConsole,
   type Handover,
   insertSession,
   isSessionRunning,
@@ -88,7 +88,7 @@ export class Consoles {
    */
   async prepare(scope: ProjectScope, request: ConsoleRequest): Promise<ConsoleOpening | ConsoleRejection> {
     const instanceId = parseUuid(request.instanceId);
-    const instance = instanceId && (await findInstance(scope.database, scope.projectId, instanceId));
+    const instance = instanceId && (await findConsole(scope.database, scope.projectId, instanceId));
     if (!instance) throw Fault.notFound();
     requireRole(scope, 'member');
     if (inactiveStatuses.has(instance.status)) return 'instance_not_running';

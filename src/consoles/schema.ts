@@ -1,6 +1,6 @@
 import type { ConsoleEnd, ConsoleKind } from '../generated/prisma/enums.ts';
 import { builder } from '../graph/builder.ts';
-import { byId, implementConnection } from '../graph/connection.ts';
+import { byId, implementConnection } from '../graph/connectionfield.ts';
 import { describeValues } from '../graph/enums.ts';
 import { idempotencyKey, runIdempotently } from '../graph/idempotency.ts';
 import { ownInstance } from '../graph/instance.ts';

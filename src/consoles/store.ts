@@ -28,8 +28,8 @@ function endpointOf({ kind, host, port, socketPath }: EndpointRow): Endpoint | n
   return kind && { kind, host, port, socketPath };
 }
 
-/** Finds an instance and its endpoint; null where the project has no such instance, or it is deleted. */
-export async function findInstance(database: Database, projectId: string, instanceId: string): Promise<ConsoleInstance | null> {
+/** Finds an instance and the endpoint of its console; null where the project has no such instance, or it is deleted. */
+export async function findConsole(database: Database, projectId: string, instanceId: string): Promise<ConsoleInstance | null> {
   const [row] = await database.query<EndpointRow & { name: string; status: InstanceStatus; newSessionId: string | null }>`
     SELECT instance.name, instance.status, endpoint.kind, endpoint.host, endpoint.port,
       endpoint.socket_path AS "socketPath", uuid_v7()::uuid AS "newSessionId"

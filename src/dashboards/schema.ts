@@ -1,7 +1,7 @@
 import type { InProject, ProjectScope } from '../access/scope.ts';
 import type { CheckAccess } from '../graph/accesscheck.ts';
 import { builder, type InputFields } from '../graph/builder.ts';
-import { implementConnection } from '../graph/connection.ts';
+import { implementConnection } from '../graph/connectionfield.ts';
 import type { Context } from '../graph/context.ts';
 import { pageCost } from '../graph/cost.ts';
 import { idempotencyKey, runIdempotently } from '../graph/idempotency.ts';

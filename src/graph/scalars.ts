@@ -8,7 +8,7 @@ import { lengthProblem, textProblem } from '../kernel/text.ts';
 import { LAST_TIMESTAMP } from '../kernel/timestamp.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import { builder } from './builder.ts';
-import { literalText } from './exact.ts';
+import { literalText } from './kepttexts.ts';
 
 /** The largest values that are stored, as JSON text. */
 const MAX_JSON_BYTES = 256 * 1024;

@@ -1,7 +1,7 @@
 import type { ProjectScope } from '../access/scope.ts';
 import type { Severity } from '../generated/prisma/enums.ts';
 import { builder } from '../graph/builder.ts';
-import { implementConnection } from '../graph/connection.ts';
+import { implementConnection } from '../graph/connectionfield.ts';
 import { pageCost } from '../graph/cost.ts';
 import { describeValues } from '../graph/enums.ts';
 import { idempotencyKey, runIdempotently } from '../graph/idempotency.ts';

@@ -11,7 +11,7 @@ import {
 import type { Plugin } from 'graphql-yoga';
 import { findInaccessibleFields, type InaccessibleField } from '../graph/accesscheck.ts';
 import { type CheckCost, createCostCheck, LIMITS } from '../graph/cost.ts';
-import { keepTexts } from '../graph/exact.ts';
+import { keepTexts } from '../graph/kepttexts.ts';
 import { countRequests } from '../graph/requestcount.ts';
 import { groupRootFields, listRootFields, type ParsedOperation, responseNameOf } from '../graph/selection.ts';
 import { readBindings, type VariableBindings, variableErrors } from '../graph/variables.ts';

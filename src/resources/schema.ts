@@ -3,7 +3,7 @@ import type { ProjectScope } from '../access/scope.ts';
 import type { Instance } from '../generated/prisma/client.ts';
 import type { ResourceKind } from '../generated/prisma/enums.ts';
 import { builder } from '../graph/builder.ts';
-import { implementConnection } from '../graph/connection.ts';
+import { implementConnection } from '../graph/connectionfield.ts';
 import type { Context } from '../graph/context.ts';
 import { ownInstance } from '../graph/instance.ts';
 import { resolveList, type Slice } from '../graph/keyset.ts';

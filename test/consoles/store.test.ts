@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Endpoint, isSameEndpoint } from '../../src/consoles/endpoint.ts';
 import {
   claimSession,
-  findInstance,
+  findConsole,
   insertSession,
   isSessionRunning,
   readHandover,
@@ -68,8 +68,8 @@ const others = () => [
 ];
 
 it('an instance is found in its own project alone', async () => {
-  expect(await findInstance(database, facts.projectId, facts.instanceId)).not.toBeNull();
-  expect(await findInstance(database, app.demo.empty_project_id, facts.instanceId)).toBeNull();
+  expect(await findConsole(database, facts.projectId, facts.instanceId)).not.toBeNull();
+  expect(await findConsole(database, app.demo.empty_project_id, facts.instanceId)).toBeNull();
 });
 
 it('an endpoint is another one where any part of it is', () => {

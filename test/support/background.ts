@@ -6,7 +6,7 @@ import {
   claimSession,
   deleteOldRecords,
   endSilentSessions,
-  findInstance,
+  findConsole,
   insertSession,
   isSessionRunning,
   readClock,
@@ -68,7 +68,7 @@ export function listConsoleWork(database: Database, place: { projectId: string; 
   const session = { ...place, id, processId, instanceName: 'x', userEmail: 'x', kind: 'serial', clientAddress: 'x' } as const;
   const tally = { id, bytesIn: 1, bytesOut: 2 };
   return [
-    ['findInstance', () => findInstance(database, place.projectId, place.instanceId)],
+    ['findConsole', () => findConsole(database, place.projectId, place.instanceId)],
     ['insertSession', () => insertSession(database, session, 10)],
     ['claimSession', () => claimSession(database, session)],
     ['recordAttachment', () => recordAttachment(database, session, 10)],

@@ -13,7 +13,7 @@ import {
 import { findInaccessibleFields } from '../../graph/accesscheck.ts';
 import type { Context } from '../../graph/context.ts';
 import { type Deprecation, deprecationHeaders, findDeprecations } from '../../graph/deprecation.ts';
-import { keepTexts } from '../../graph/exact.ts';
+import { keepTexts } from '../../graph/kepttexts.ts';
 import { isIdempotencyKey } from '../../graph/scalars.ts';
 import type { ParsedOperation } from '../../graph/selection.ts';
 import { readBindings, type VariableBindings, variableErrors } from '../../graph/variables.ts';
