@@ -20,6 +20,7 @@ const globalSetup = 'test/support/database.ts';
 
 /** Tests that need no database; `npm run test:services` does not run them. */
 const withoutDatabase = [
+  'breaker',
   'client-files',
   'coalesce',
   'compose',
@@ -34,6 +35,7 @@ const withoutDatabase = [
   'failure',
   'feed/history',
   'feed/queue',
+  'feed/window',
   'fingerprint',
   'input-values',
   'jobs',
@@ -47,6 +49,7 @@ const withoutDatabase = [
   'response-turns',
   'roll',
   'scale',
+  'semaphore',
   'signing-key',
   'structure',
   'throttle',

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { FairLimit } from '../src/kernel/fairlimit.ts';
+import { findMapOf } from './support/maps.ts';
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
@@ -56,4 +57,15 @@ it('a task that fails makes room for the next, also of the same owner', async ()
   await expect(failing).rejects.toThrow('no');
   expect(await next).toBe('next');
   expect(await limit.run('one', async () => 'again')).toBe('again');
+});
+
+it('an owner is forgotten with the last of their tasks', async () => {
+  const { run, endNext } = recordTasks(1);
+  const owners = findMapOf('somebody', () => void run('somebody'));
+  void run('somebody');
+  await settle();
+  await endNext();
+  expect([...owners.keys()]).toEqual(['somebody']);
+  await endNext();
+  expect([...owners.keys()]).toEqual([]);
 });

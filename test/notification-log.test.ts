@@ -336,6 +336,25 @@ describe('at the edges', () => {
     expect(await countSingleReads(database, { ...reader, sinceVersion: 0, upToVersion: 9 })).toBe(100);
   });
 
+  test.runIf(isPostgres)('a single read that its user has locked is left for the next run', async () => {
+    const projectId = await createProject();
+    for (let index = 0; index < 3; index += 1) await insertAt(projectId, '2020-01-01');
+    const { id } = portico.demo.users.owner;
+    await connection.run(
+      `SELECT * FROM mark_notifications_read($1, $2, (SELECT array_agg(id) FROM notifications WHERE project_id = $1 AND sequence > 1), NULL)`,
+      [projectId, id],
+    );
+    const listReads = () => connection.run('SELECT sequence::int FROM notification_reads WHERE project_id = $1', [projectId]);
+    await connection.run('BEGIN');
+    await connection.run('SELECT FROM notification_reads WHERE project_id = $1 AND sequence = 2 FOR UPDATE', [projectId]);
+    await pruneNotifications(portico.app.database, 365).finally(() => connection.run('ROLLBACK'));
+    expect(await listReads()).toEqual([{ sequence: 2 }]);
+    // A run looks only into logs that have something to remove.
+    await insertAt(projectId, '2020-01-01');
+    await pruneNotifications(portico.app.database, 365);
+    expect(await listReads()).toEqual([]);
+  });
+
   test('a log that cannot be pruned keeps no other', async () => {
     const [stuck, free] = [await createProject(), await createProject()].sort() as [string, string];
     for (const projectId of [stuck, free]) await insertAt(projectId, '2020-01-01');

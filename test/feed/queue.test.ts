@@ -8,6 +8,10 @@ import type { SocketConnection } from '../../src/transport/sockets/connection.ts
 class Events extends Source {
   readonly owner = 'somebody';
   #left = 1;
+  released = 0;
+  override release(): void {
+    this.released += 1;
+  }
   read(): object | null {
     this.#left -= 1;
     return this.isEnded || this.#left < 0 ? null : {};
@@ -41,9 +45,10 @@ function openConnection() {
 function deliver(connection: SocketConnection) {
   const renderer = { render: () => Buffer.from('{}'), lastTookMs: 0 } as unknown as EventRenderer;
   const envelope = { head: () => '', tail: '' };
-  const delivery = new Delivery(connection, new Events(), renderer, { envelope, onEnd: null });
+  const source = new Events();
+  const delivery = new Delivery(connection, source, renderer, { envelope, onEnd: null });
   delivery.onReadable();
-  return { delivery, renderer };
+  return { delivery, renderer, source };
 }
 
 it('a delivery that has ended is not kept for a peer that does not read, nor what it would have sent', async () => {
@@ -70,4 +75,9 @@ it('one that follows deliveries that have ended is written once the peer reads, 
   expect(written.length).toBe(0);
   await read();
   expect(written.length).toBe(2);
+});
+
+it('one that waits for its peer drops what it has fetched', () => {
+  const { connection } = openConnection();
+  expect(deliver(connection).source.released).toBe(1);
 });

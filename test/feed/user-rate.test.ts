@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { SocketConnection } from '../../src/transport/sockets/connection.ts';
-import { MessageRate } from '../../src/transport/sockets/messagerate.ts';
+import { countOf, MessageRate } from '../../src/transport/sockets/messagerate.ts';
 import { UserRates, type WaitingSocket } from '../../src/transport/sockets/userrates.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import { openRawSocket, type RawSocket } from '../support/raw.ts';
@@ -188,6 +188,11 @@ it('a client that has not signed in waits for no others at its address', async (
   expect(client.messages).toHaveLength(1);
   receive.mockRestore();
   for (const socket of [...strangers, client]) socket.destroy();
+});
+
+it('a large message counts as several, one for each part of it that is begun', () => {
+  expect([0, 4_096, 4_097, 8_193].map((bytes) => countOf(bytes, true))).toEqual([1, 1, 2, 3]);
+  expect([1_024, 1_025, 2_049].map((bytes) => countOf(bytes, false))).toEqual([1, 2, 3]);
 });
 
 it('what waited is credited once, to messages alone', () => {

@@ -5,7 +5,6 @@ import { toJsonText } from '../../src/kernel/json/text.ts';
 import { MemoryBudget } from '../../src/kernel/memorybudget.ts';
 import { loadEntries } from '../../src/notifications/entries.ts';
 import { loadLastSequence } from '../../src/notifications/log.ts';
-import { BATCH, Window } from '../../src/notifications/window.ts';
 import { cacheText } from '../../src/transport/delivery/texts.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import { insertLarge } from '../support/entries.ts';
@@ -44,35 +43,6 @@ describe('a batch of the log', () => {
     expect(await read(from + 6, 10, 100)).toEqual({ entries: [], bytes: 0, hasMore: false, isContinued: true });
     expect(JSON.parse(toJsonText(all.entries[0]?.data))).toEqual({ text: 'd'.repeat(20_000) });
   });
-});
-
-it('keeps a window of the newest entries that is bounded in entries and in bytes', async () => {
-  const after = (await last()) - 6;
-  const { entries } = await loadEntries(app.app.database, project(), { after, limit: 6, maxBytes: 1_000_000 });
-  const [entry] = entries;
-  if (!entry) throw new Error('no entry');
-  const batchOf = (first: number, count: number, bytes: number) => ({
-    entries: Array.from({ length: count }, (_, index) => Object.assign(Object.create(entry), { sequence: first + index, bytes })),
-    bytes: count * bytes,
-    hasMore: false,
-    isContinued: true,
-  });
-  const window = new Window();
-  for (let first = 1; first < 1_000; first += 10) window.add(batchOf(first, 10, 500));
-  expect(window.isFull).toBe(true);
-  expect(window.bytes).toBe(256 * 500);
-  expect([window.lacks(743), window.lacks(744)]).toEqual([true, false]);
-  expect([window.isRecent(871), window.isRecent(872)]).toEqual([false, true]);
-  expect(window.entryAfter(999)?.sequence).toBe(1_000);
-  for (let first = 1_001; first < 1_100; first += 1) window.add(batchOf(first, 1, 100_000));
-  expect(window.bytes).toBeLessThanOrEqual(2 * BATCH.maxBytes);
-  expect([window.lacks(1_088), window.lacks(1_089)]).toEqual([true, false]);
-  expect([window.isRecent(1_093), window.isRecent(1_094)]).toEqual([false, true]);
-  // A single one that is larger is all that there is; and after a gap the window begins anew.
-  window.add(batchOf(1_100, 1, 5_000_000));
-  expect([window.bytes, window.lacks(1_098), window.lacks(1_099)]).toEqual([5_000_000, true, false]);
-  window.add(batchOf(2_000, 2, 500));
-  expect([window.bytes, window.lacks(1_998), window.lacks(1_999)]).toEqual([1_000, true, false]);
 });
 
 it('takes from the oldest holder what all together may not have', () => {
