@@ -347,9 +347,8 @@ export async function measureCosts() {
       database.url.href,
       `SELECT (pg_total_relation_size('notifications') / count(*))::int AS bytes, current_setting('server_version') AS version FROM notifications`,
     );
-    const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { cwd: root, encoding: 'utf8' }).trim();
     const report = {
-      measured: `${new Date().toISOString().slice(0, 16)}Z, commit ${commit}, Node.js ${process.version}, PostgreSQL ${row.version}, ${cpus().length} × ${cpus()[0]?.model.trim()}`,
+      measured: `${new Date().toISOString().slice(0, 16)}Z, Node.js ${process.version}, PostgreSQL ${row.version}, ${cpus().length} × ${cpus()[0]?.model.trim()}`,
       sockets: sockets.length,
       replayed: REPLAYED,
       costs: { ...costs, wakeup: alone },
