@@ -28,7 +28,7 @@ import { endOnSignals } from './platform/signals.ts';
 
 const DAY_SECONDS = 86_400;
 
-/** What a command works with: of the server's parts only those that it needs, as most of its time would be their loading. */
+/** The parts of the server that a command works with: only those, as most of its time would be the loading of all. */
 interface CommandDependencies {
   readonly database: Database;
   openTokens(): Promise<Tokens>;
@@ -47,7 +47,7 @@ async function withDependencies(work: (dependencies: CommandDependencies) => Pro
   }
 }
 
-/** Prints a result to standard output. That a list continues is printed to standard error, so that it stays out of pipes. */
+/** Prints a result to standard output, and to standard error that a list continues, so that this stays out of pipes. */
 function print(result: string | Listing): void {
   if (typeof result === 'string') return console.log(result);
   if (result.lines.length > 0) console.log(result.lines.join('\n'));

@@ -58,7 +58,7 @@ export const statusByCode = Object.fromEntries(Object.entries(faults).map(([code
 /** Messages by field: `{ name: ["This field is required."] }`. */
 export type FieldErrors = Readonly<Record<string, readonly string[]>>;
 
-/** What is wrong with a credential: for the operator, in the log. docs/operations.md lists them. */
+/** The problems of a credential: for the operator, in the log. docs/operations.md lists them. */
 export type CredentialProblem =
   | 'missing'
   | 'malformed'
@@ -149,7 +149,7 @@ export class Fault extends Error {
     return new Fault('service_unavailable', UNAVAILABLE, { cause, retryAfterSeconds: 1 });
   }
 
-  /** What is to be expected and passes by itself: `why` is for whoever reads the code, and nothing is logged. */
+  /** A state that is to be expected and passes by itself: `why` is for whoever reads the code, and nothing is logged. */
   static tryLater(why: string): Fault {
     return new Fault('service_unavailable', UNAVAILABLE, { cause: why, retryAfterSeconds: 1 });
   }

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export class Pauses {
   readonly #byOwner = new Map<string, Promise<void>>();
 
-  /** What the owner's next work waits for; null if it may begin at once. */
+  /** The pause for which the owner's next work waits; null if it may begin at once. */
   find(owner: string): Promise<void> | null {
     return this.#byOwner.get(owner) ?? null;
   }

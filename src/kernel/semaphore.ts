@@ -1,9 +1,9 @@
 import { Fault } from './fault.ts';
 import { getOrInsert } from './map.ts';
 
-/** What the waiting operations of an owner may take, in bytes of JSON: parsed they take many times as much. */
+/** The bytes of JSON that the waiting operations of an owner may take: parsed they take many times as much. */
 const MAX_WAITING_BYTES = 1024 * 1024;
-/** What a waiting operation takes besides its JSON. */
+/** The bytes that a waiting operation takes besides its JSON. */
 const OPERATION_BYTES = 1024;
 /**
  * How long an operation counts as under way. Bodies, statements and responses have shorter timeouts; but if an operation were

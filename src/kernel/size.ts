@@ -103,7 +103,7 @@ function leafBytes(value: unknown): number {
   return value === false ? 5 : 4;
 }
 
-/** What JSON may escape: quotes, backslashes, control characters and surrogates. */
+/** The characters that JSON may escape: quotes, backslashes, control characters and surrogates. */
 const escapable = /[^ !#-[\]-\ud7ff\ue000-\uffff]/;
 
 /** The bytes of a text as a JSON string, including its quotes. */

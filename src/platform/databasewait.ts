@@ -11,7 +11,7 @@ const TABLE_RETRY_MS = 4_000;
 /** How often it says so. */
 const WAIT_LINES_INTERVAL_MS = 10_000;
 
-/** What a start waits for. */
+/** The server that a start waits for, and why. */
 export interface DatabaseWait {
   /** Null where only the caller knows it. */
   readonly server: string | null;
@@ -26,7 +26,7 @@ export function logWait(log: Logger): (wait: DatabaseWait) => void {
     log.warn({ server: server ?? undefined, cause, seconds_left: secondsLeft }, 'waiting for the database');
 }
 
-/** What an attempt to reach the database may tell before it ends. */
+/** The callbacks by which an attempt to reach the database reports before it ends. */
 export interface Attempt {
   /** The database does not answer, though nothing has failed yet. */
   readonly onSilence: () => void;

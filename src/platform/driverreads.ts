@@ -9,7 +9,7 @@ interface ConnectionInternals {
 
 /** The most that is read of a connection before everything else has its turn: what Node reads at once. */
 const SLICE_BYTES = 64 * 1024;
-/** What Node reads at once of a connection with TLS: a record. */
+/** The most that Node reads at once of a connection with TLS: a record. */
 const RECORD_BYTES = 16 * 1024;
 
 const connection = pg.Connection.prototype as unknown as ConnectionInternals;

@@ -39,7 +39,7 @@ export class EmbeddedStream extends Duplex {
   /** A reply is pushed when it is there. */
   override _read(): void {}
 
-  /** What follows is for sockets. */
+  /** This method and those below are for sockets. */
   setNoDelay(): this {
     return this;
   }

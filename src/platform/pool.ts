@@ -205,7 +205,7 @@ export class Pool extends pg.Pool {
 
   #runTablesCheck(): Promise<void> {
     const isAlone = this.idleCount === 0 && this.#busy.size === 0;
-    // That the probe's connection is still open says nothing of new ones.
+    // The probe's connection may stay open while new ones are rejected.
     if (isAlone && this.#isRejected) this.#probe.reconnect();
     return this.#tables.run(isAlone);
   }

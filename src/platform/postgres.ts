@@ -21,7 +21,7 @@ const SILENCE_MS = 1_000;
 
 export interface PostgresOptions {
   readonly log?: Logger;
-  /** What the role has to be granted. */
+  /** The rights that the role has to be granted. */
   readonly rights?: readonly Right[];
   /** Called, instead of the log, while the start waits for the database. */
   readonly onWait?: (wait: DatabaseWait) => void;

@@ -8,7 +8,7 @@ export interface Right {
   readonly column: string | null;
 }
 
-/** What the gateway may write, as the script of docs/operations.md (Roles) grants it. It may read every table. */
+/** The gateway's rights to write, by table, as the script of docs/operations.md (Roles) grants them. It may read every table. */
 const writes: Readonly<Record<string, readonly string[]>> = {
   dashboards: ['INSERT', 'UPDATE', 'DELETE'],
   notification_states: ['INSERT', 'UPDATE', 'DELETE'],

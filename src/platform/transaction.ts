@@ -10,7 +10,7 @@ import type { SlowLog } from './slowlog.ts';
  */
 const uselessCodes = new Set([...readOnlyServer, '0A000']);
 
-/** What a transaction uses of a pool. The embedded database's pool has neither a log of what is slow nor outages. */
+/** The part of a pool that a transaction uses. The embedded database's pool has neither a log of what is slow nor outages. */
 interface TransactionPool {
   connect(): Promise<pg.PoolClient>;
   readonly slowLog?: Pick<SlowLog, 'reportStatement'>;

@@ -28,7 +28,7 @@ export class UserDatabases {
     log: Logger,
   ) {
     this.#slowLog = new SlowLog(log);
-    // What waits is bounded with the operations.
+    // The statements that wait are bounded with the operations.
     this.#semaphore = new KeyedSemaphore(Math.max(1, Math.floor(connections / 2)), Number.POSITIVE_INFINITY, MAX_WAIT_MS);
   }
 

@@ -30,7 +30,7 @@ function firstProblem(parts: readonly unknown[]): string | null {
 
 export const sizeProblem = (maxBytes: number): string => `Ensure this value takes no more than ${maxBytes} bytes.`;
 
-/** What `canonicalJson` has returned, as a part of another value. */
+/** A text that `canonicalJson` has returned, as a part of another value. */
 export class CanonicalText {
   constructor(readonly text: string) {}
 }
