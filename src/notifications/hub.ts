@@ -1,5 +1,6 @@
 import { coalesceCalls } from '../kernel/coalesce.ts';
 import type { Evictable, MemoryBudget } from '../kernel/memorybudget.ts';
+import { Checkpoints } from './checkpoints.ts';
 import { loadEntries } from './entries.ts';
 import { Follower, type Subscriber } from './follower.ts';
 import { type LogCheckpoint, type LogPosition, loadEnd } from './log.ts';
@@ -10,13 +11,6 @@ import { BATCH, type LiveEntry, Window } from './window.ts';
 const MAX_ROOM_WAIT_MS = 100;
 /** How often it looks whether there is room: that visits each follower. */
 const ROOM_INTERVAL_MS = 10;
-
-/**
- * Of the entries that have left the window, a hub remembers one in `CHECKPOINT_INTERVAL`, and at most `MAX_CHECKPOINTS` of them, to find
- * out how far the log went back: they cover some 8,000 entries.
- */
-const CHECKPOINT_INTERVAL = 128;
-const MAX_CHECKPOINTS = 64;
 
 interface HubDependencies extends ReadStatesDependencies {
   /** The budget of the windows of all hubs. */
@@ -37,8 +31,7 @@ export class Hub implements Evictable {
   position = 0;
   /** The id of the entry at the position; null where there is none. */
   #lastId: string | null = null;
-  /** Entries that the window no longer has: the first that is known, and one in `CHECKPOINT_INTERVAL` of the newest. */
-  readonly #olderCheckpoints: LogCheckpoint[] = [];
+  readonly #checkpoints = new Checkpoints();
   /** The number of followers that are waiting for the hub to open. */
   joining = 0;
   readonly followers = new Set<Follower>();
@@ -151,16 +144,12 @@ export class Hub implements Evictable {
       id: event.notification.id,
     }));
     const last = this.lastEntry();
-    const newest = inWindow.length === 0 && last ? [last] : inWindow;
-    const first = newest[0]?.sequence ?? Number.POSITIVE_INFINITY;
-    return [...this.#olderCheckpoints.filter(({ sequence }) => sequence < first), ...newest];
+    return this.#checkpoints.followedBy(inWindow.length === 0 && last ? [last] : inWindow);
   }
 
   #remember(): void {
     const last = this.lastEntry();
-    if (!last || last.sequence - (this.#olderCheckpoints.at(-1)?.sequence ?? Number.NEGATIVE_INFINITY) < CHECKPOINT_INTERVAL) return;
-    this.#olderCheckpoints.push(last);
-    if (this.#olderCheckpoints.length > MAX_CHECKPOINTS) this.#olderCheckpoints.splice(1, 1);
+    if (last) this.#checkpoints.add(last);
   }
 
   /** Reads what a poll of the log has found to be new. */
