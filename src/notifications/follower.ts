@@ -1,3 +1,4 @@
+import type { Fault } from '../kernel/fault.ts';
 import type { Evictable } from '../kernel/memorybudget.ts';
 import type { ReadState } from './log.ts';
 import type { LiveEntry } from './window.ts';
@@ -34,8 +35,8 @@ interface FollowedLog {
 export interface Subscriber {
   /** Called when entries, or a read state, are available. */
   notify(): void;
-  /** Called at shutdown. */
-  end(): void;
+  /** Called at shutdown; with a failure when the database no longer has the read state that the feed has delivered. */
+  end(failure?: Fault): void;
   /**
    * Called when the log went back: the database was restored from a backup, or a standby that lacked entries was promoted. The entries
    * after the sequence `fork` are no longer in the log, or have other numbers.

@@ -1,9 +1,10 @@
 import type { LimitFunction } from 'p-limit';
+import { Fault } from '../kernel/fault.ts';
 import { getOrInsert } from '../kernel/map.ts';
 import type { MemoryBudget } from '../kernel/memorybudget.ts';
 import type { Database } from '../platform/database.ts';
 import { type Follower, Reader } from './follower.ts';
-import { AFTER_ALL_VERSIONS, ID_BYTES, loadReadState, MAX_SEQUENCE, type ReadState } from './log.ts';
+import { AFTER_ALL_VERSIONS, ID_BYTES, loadReadState, type ReadState } from './log.ts';
 import type { Throttle } from './throttle.ts';
 
 export interface ReadStatesDependencies {
@@ -71,7 +72,7 @@ export class ReadStates {
     const reader = this.#readers.get(userId);
     if (!reader) return;
     this.#readers.delete(userId);
-    for (const { subscriber } of [...reader.followers]) subscriber.goBack(MAX_SEQUENCE);
+    for (const { subscriber } of [...reader.followers]) subscriber.end(Fault.tryLater('the read state went back'));
   }
 
   /** Whether the reader has not been forgotten, nor left by its last feed. */
