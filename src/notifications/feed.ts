@@ -7,30 +7,12 @@ import { Fault } from '../kernel/fault.ts';
 import type { Evictable } from '../kernel/memorybudget.ts';
 import type { Database } from '../platform/database.ts';
 import { toFault } from '../platform/errors.ts';
+import { DeliveredState, type RetriedQueries, type SingleReadReplay } from './deliveredstate.ts';
 import { loadEntries } from './entries.ts';
+import type { FeedEvent } from './events.ts';
 import type { Follower, Subscriber } from './follower.ts';
 import type { Hubs } from './hubs.ts';
-import {
-  AFTER_ALL_VERSIONS,
-  countSingleReads,
-  ID_BYTES,
-  listSingleReads,
-  loadDeliveredVersion,
-  loadLastSequence,
-  loadReadState,
-  loadVersion,
-  MAX_EVENT_IDS,
-  type NotificationEvent,
-  type ReaderKey,
-  type ReadState,
-} from './log.ts';
-
-/** The events of a feed, in the order of the log. */
-export type FeedEvent =
-  | { readonly type: 'ready'; readonly sequence: number; readonly readThrough: number; readonly unreadCount: number }
-  | NotificationEvent
-  | { readonly type: 'read'; readonly readThrough: number; readonly notificationIds: readonly string[]; readonly unreadCount: number }
-  | { readonly type: 'gap'; readonly from: number; readonly to: number };
+import { ID_BYTES, loadLastSequence } from './log.ts';
 
 /** The limits of a replayed batch: with the envelopes of its messages it fits into one write. */
 const REPLAY_BATCH = { limit: 50, maxBytes: 48 * 1024 } as const;
@@ -52,16 +34,6 @@ interface FeedDependencies {
   readonly watchAccess: WatchAccess;
 }
 
-/** The progress of single reads that are delivered in several events, in the order of the log. */
-interface SingleReadReplay {
-  /** The state that the last of these events completes. */
-  readonly state: ReadState;
-  /** The sequence of the last notification that was delivered as read. */
-  readonly after: number;
-  /** The number of reads that are still to be delivered. */
-  readonly remaining: number;
-}
-
 /** Fetched events, of which at least one has not been read yet. */
 interface FetchedEvents {
   /** The events that have not been read yet. */
@@ -79,7 +51,7 @@ interface FetchedEvents {
  * boundary, then `ready`, and later the entries and the single reads that a slow reader has missed. A replayed batch can be
  * dropped at any time, as the feed's position moves only when an event is read.
  */
-class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
+class Feed extends Source<FeedEvent> implements Evictable, Subscriber, RetriedQueries {
   readonly #scope: ProjectScope;
   readonly #hubs: Hubs;
   /** Joins the hub; null once that has begun. */
@@ -88,19 +60,12 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
   readonly #lease: Lease;
   /** The hub's position when the feed joined it. */
   #boundary = 0;
-  /** The version of the read state when the replay up to the boundary began; null without such a replay. */
-  #versionBefore: number | null = null;
   #isReady = false;
   #fetching: Promise<void> | null = null;
   #batch: FetchedEvents | null = null;
-  /** Null while no single reads are being delivered in several events. */
-  #singleReadReplay: SingleReadReplay | null = null;
   /** The limit of entries in the next batch: low until their sizes are known. */
   #limit: number = FIRST_LIMIT;
-  /** Retention's watermark in the last delivered state. */
-  #prunedThrough = 0;
-  /** The unread count that the client has: the last that was delivered, and each unread entry since. */
-  #clientUnread = 0;
+  readonly #delivered: DeliveredState;
   /** The last sequence that the log still has in common with what was delivered, after it went back; null if it has not. */
   #fork: number | null = null;
 
@@ -108,6 +73,7 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
     super();
     this.#scope = scope;
     this.#hubs = hubs;
+    this.#delivered = new DeliveredState(scope, this);
     this.#startJoin = () => this.#join(after);
     // A client that does not read may put off the first event for minutes.
     this.#lease = watchAccess(scope, this);
@@ -115,8 +81,7 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
 
   override read(): FeedEvent | null {
     const event = this.#readNext();
-    if (event?.type === 'notification') this.#clientUnread += event.notification.read ? 0 : 1;
-    else if (event && event.type !== 'gap') this.#clientUnread = event.unreadCount;
+    if (event) this.#delivered.recordEvent(event);
     return event;
   }
 
@@ -127,7 +92,7 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
     const follower = this.#follower;
     if (!this.#isReady || !follower) return null;
     const entry = follower.read();
-    if (entry === null) return follower.isLagging ? null : this.#takeReadState(follower);
+    if (entry === null) return follower.isLagging ? null : this.#delivered.take(follower);
     follower.position = entry.sequence;
     return entry.event;
   }
@@ -141,15 +106,7 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
     // Events under way are not readable yet, even where they have arrived.
     if (this.#fetching) return true;
     if (this.#batch) return false;
-    return !this.#isReady || this.#fork !== null || this.#follower?.isLagging === true || this.#lacksSingleReads;
-  }
-
-  get #reader(): ReaderKey {
-    return { projectId: this.#scope.projectId, userId: this.#scope.viewer.userId };
-  }
-
-  get #lacksSingleReads(): boolean {
-    return this.#singleReadReplay !== null || this.#follower?.lacksSingleReads === true;
+    return !this.#isReady || this.#fork !== null || this.#follower?.isLagging === true || this.#delivered.lacksSingleReads(this.#follower);
   }
 
   override fetch(): Promise<void> {
@@ -205,15 +162,7 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
   #advance(event: FeedEvent, singleReadReplay: SingleReadReplay | null, follower: Follower): void {
     if (event.type === 'gap') follower.position = event.to;
     else if (event.type !== 'read') follower.position = event.sequence;
-    else if (singleReadReplay) {
-      this.#singleReadReplay = singleReadReplay.remaining > 0 ? singleReadReplay : null;
-      if (singleReadReplay.remaining === 0) this.#recordDelivered(follower, singleReadReplay.state);
-    }
-  }
-
-  #recordDelivered(follower: Follower, { version, prunedThrough }: ReadState): void {
-    follower.version = version;
-    this.#prunedThrough = prunedThrough;
+    else if (singleReadReplay) this.#delivered.recordSingleReads(follower, singleReadReplay);
   }
 
   /** Fetches the next events that the hub does not have. */
@@ -225,7 +174,7 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
     if (this.#isReady && follower.isLagging) return this.#replay(follower, follower.highWatermark);
     if (this.#isReady) return this.#fetchSingleReads(follower);
     if (follower.position >= this.#boundary) return this.#fetchReady(follower);
-    this.#versionBefore ??= await this.#query((database) => loadVersion(database, this.#reader));
+    await this.#delivered.beginReplay();
     return this.#replay(follower, this.#boundary);
   }
 
@@ -261,10 +210,10 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
    */
   async #replay(follower: Follower, upTo: number): Promise<void> {
     const { position } = follower;
-    const { projectId, userId } = this.#reader;
-    const readBy = this.#isReady ? undefined : userId;
+    const { projectId, viewer } = this.#scope;
+    const readBy = this.#isReady ? undefined : viewer.userId;
     const range = { after: position, upTo, userId: readBy, limit: this.#limit, maxBytes: REPLAY_BATCH.maxBytes };
-    const batch = await this.#limitedQuery((database) => loadEntries(database, projectId, range));
+    const batch = await this.retryLimited((database) => loadEntries(database, projectId, range));
     const events: FeedEvent[] = [];
     let last = position;
     for (const notification of batch.entries) {
@@ -279,76 +228,38 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber {
   }
 
   async #fetchReady(follower: Follower): Promise<void> {
-    const { position } = follower;
-    const request = { ...this.#reader, sinceVersion: AFTER_ALL_VERSIONS, upTo: position };
-    const state = await this.#query((database) => loadReadState(database, request));
-    const sinceVersion = this.#versionBefore ?? state.version;
-    const version = await this.#query((database) => loadDeliveredVersion(database, state, { ...this.#reader, position, sinceVersion }));
-    this.#recordDelivered(follower, { ...state, version });
+    const ready = await this.#delivered.loadReady(follower);
     this.#isReady = true;
-    this.#setBatch([{ type: 'ready', sequence: position, readThrough: state.readThrough, unreadCount: state.unread }], null);
+    this.#setBatch([ready], null);
   }
 
   /** Fetches the events that reset the client's cursor to the fork. Then the feed ends, and the client reconnects with this cursor. */
   async #fetchFork(follower: Follower, fork: number): Promise<void> {
     const { position } = follower;
     if (position <= fork) throw Fault.tryLater('the log went back');
-    const request = { ...this.#reader, sinceVersion: AFTER_ALL_VERSIONS, upTo: fork };
-    const { readThrough, unread } = await this.#query((database) => loadReadState(database, request));
+    const ready = await this.#delivered.loadFork(fork);
     follower.position = fork;
     const gap = { type: 'gap', from: fork + 1, to: position } as const;
-    const ready = { type: 'ready', sequence: fork, readThrough, unreadCount: unread } as const;
     this.#batch = { events: [gap, ready], count: 2, isReplay: false, singleReadReplay: null };
   }
 
-  /** Fetches the next single reads that the shared state lacks. The unread count matches the events that were delivered so far. */
   async #fetchSingleReads(follower: Follower): Promise<void> {
-    const state = this.#singleReadReplay?.state ?? follower.dueReadState();
-    if (!state) return;
-    const range = { ...this.#reader, sinceVersion: follower.version, upToVersion: state.version };
-    const after = this.#singleReadReplay?.after ?? 0;
-    const total = this.#singleReadReplay?.remaining ?? (await this.#limitedQuery((database) => countSingleReads(database, range)));
-    const reads = await this.#limitedQuery((database) => listSingleReads(database, { ...range, after }));
-    // A read that the watermark has passed meanwhile is no longer stored: a later state covers it.
-    const remaining = reads.length < MAX_EVENT_IDS ? 0 : Math.max(total - reads.length, 0);
-    const unreadCount = this.#countUnread(follower, state) + remaining;
-    const notificationIds = reads.map(({ id }) => id);
-    const event: FeedEvent = { type: 'read', readThrough: state.readThrough, notificationIds, unreadCount };
-    const progress = { state: { ...state, notificationIds: null }, after: reads.at(-1)?.sequence ?? after, remaining };
-    this.#setBatch([event], notificationIds.length * ID_BYTES, progress);
-  }
-
-  /** The event of the user's read state; null if the feed has delivered that state, or cannot deliver it yet. */
-  #takeReadState(follower: Follower): FeedEvent | null {
-    const state = follower.dueReadState();
-    if (!state || state.version < follower.version || this.#lacksSingleReads) return null;
-    const isNewer = state.version > follower.version;
-    if (!isNewer && state.prunedThrough <= this.#prunedThrough) return null;
-    this.#recordDelivered(follower, state);
-    const unreadCount = this.#countUnread(follower, state);
-    // What retention removes is mostly read already.
-    if (!isNewer && unreadCount === this.#clientUnread) return null;
-    const { readThrough, notificationIds: ids } = state;
-    return { type: 'read', readThrough, notificationIds: ids ?? [], unreadCount };
-  }
-
-  /** Entries that were delivered after the state was read count as unread. */
-  #countUnread({ position }: Follower, { unread, last }: ReadState): number {
-    return unread + (position - last);
+    const loaded = await this.#delivered.loadSingleReads(follower);
+    if (loaded) this.#setBatch([loaded.event], loaded.event.notificationIds.length * ID_BYTES, loaded.replay);
   }
 
   /** A query that reads the log: few of a user run at once, so they do not wait for the user's other statements as well. */
-  #limitedQuery<Result>(query: (database: Database) => Promise<Result>): Promise<Result> {
+  retryLimited<Result>(query: (database: Database) => Promise<Result>): Promise<Result> {
     const queryIfOpen = async () => {
       // The feed may have ended while it waited.
       if (this.isEnded) throw Fault.tryLater('the feed has ended');
       return query(this.#hubs.database);
     };
-    return this.#query(() => this.#hubs.logQueries.run(this.#scope.viewer.userId, queryIfOpen));
+    return this.retry(() => this.#hubs.logQueries.run(this.#scope.viewer.userId, queryIfOpen));
   }
 
   /** A query that is retried during an outage of the database: a feed that has begun continues when the database is back. */
-  async #query<Result>(query: (database: Database) => Promise<Result>): Promise<Result> {
+  async retry<Result>(query: (database: Database) => Promise<Result>): Promise<Result> {
     for (;;) {
       try {
         return await query(this.#scope.database);

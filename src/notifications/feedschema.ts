@@ -1,6 +1,7 @@
 import { builder } from '../graph/builder.ts';
 import { describeValues } from '../graph/enums.ts';
-import { type FeedEvent, openFeed } from './feed.ts';
+import type { FeedEvent } from './events.ts';
+import { openFeed } from './feed.ts';
 import { MAX_EVENT_IDS } from './log.ts';
 import { NotificationRef } from './schema.ts';
 

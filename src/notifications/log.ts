@@ -1,5 +1,4 @@
 import type { Severity } from '../generated/prisma/enums.ts';
-import type { Shareable } from '../graph/source.ts';
 import type { Database } from '../platform/database.ts';
 
 /** A notification, as one user sees it: `read` is that user's. */
@@ -22,13 +21,6 @@ export const MAX_SEQUENCE = Number.MAX_SAFE_INTEGER;
 
 /** Later than every version: a read state since then has no single reads. */
 export const AFTER_ALL_VERSIONS = Number.MAX_SAFE_INTEGER;
-
-/** The feed event that delivers a notification. */
-export interface NotificationEvent extends Shareable {
-  readonly type: 'notification';
-  readonly sequence: number;
-  readonly notification: Notification;
-}
 
 /** A user's read state at one moment. */
 export interface ReadState {

@@ -1,5 +1,5 @@
 import type { Batch, LogEntry } from './entries.ts';
-import type { NotificationEvent } from './log.ts';
+import type { NotificationEvent } from './events.ts';
 
 /** The limits of one batch. The window holds two: the one that the followers are reading, and the one before it. */
 export const BATCH = { limit: 128, maxBytes: 512 * 1024 } as const;

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { openProject, type ProjectScope } from '../../src/access/scope.ts';
-import { type FeedEvent, openFeed } from '../../src/notifications/feed.ts';
+import type { FeedEvent } from '../../src/notifications/events.ts';
+import { openFeed } from '../../src/notifications/feed.ts';
 import { Hubs } from '../../src/notifications/hubs.ts';
 import { createLogger } from '../../src/platform/logger.ts';
 import type { Wakeup } from '../../src/platform/wakeups.ts';
