@@ -147,14 +147,14 @@ const mutations = [
   },
   {
     name: 'a list of another type',
-    file: 'notifications/log.ts',
+    file: 'notifications/readstate.ts',
     at: 'function loadReadState',
     from: 'ids: string[]',
     to: 'ids: number[]',
   },
   {
     name: 'a column that another table has',
-    file: 'notifications/log.ts',
+    file: 'notifications/readstate.ts',
     at: 'function listSingleReads',
     from: 'single.version',
     to: 'notification.version',

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
-import { countSingleReads, loadReadState } from '../src/notifications/log.ts';
+import { countSingleReads, loadReadState } from '../src/notifications/readstate.ts';
 import { pruneNotifications } from '../src/notifications/retention.ts';
 import { isPostgres, startApp, type TestApp } from './support/app.ts';
 import { passSeconds } from './support/clock.ts';

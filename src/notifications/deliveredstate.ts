@@ -2,17 +2,17 @@ import type { ProjectScope } from '../access/scope.ts';
 import type { Database } from '../platform/database.ts';
 import type { FeedEvent, ReadEvent, ReadyEvent } from './events.ts';
 import type { Follower } from './follower.ts';
+import { loadVersion } from './positions.ts';
 import {
   AFTER_ALL_VERSIONS,
   countSingleReads,
   listSingleReads,
   loadDeliveredVersion,
   loadReadState,
-  loadVersion,
   MAX_EVENT_IDS,
   type ReaderKey,
   type ReadState,
-} from './log.ts';
+} from './readstate.ts';
 
 /** The statements of a feed: each is retried while the database is away, until the feed has ended. */
 export interface RetriedQueries {

@@ -12,7 +12,8 @@ import { loadEntries } from './entries.ts';
 import type { FeedEvent } from './events.ts';
 import type { Follower, Subscriber } from './follower.ts';
 import type { Hubs } from './hubs.ts';
-import { ID_BYTES, loadLastSequence } from './log.ts';
+import { loadLastSequence } from './log.ts';
+import { ID_BYTES } from './readstate.ts';
 
 /** The limits of a replayed batch: with the envelopes of its messages it fits into one write. */
 const REPLAY_BATCH = { limit: 50, maxBytes: 48 * 1024 } as const;

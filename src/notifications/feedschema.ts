@@ -2,7 +2,7 @@ import { builder } from '../graph/builder.ts';
 import { describeValues } from '../graph/enums.ts';
 import type { FeedEvent } from './events.ts';
 import { openFeed } from './feed.ts';
-import { MAX_EVENT_IDS } from './log.ts';
+import { MAX_EVENT_IDS } from './readstate.ts';
 import { NotificationRef } from './schema.ts';
 
 const FeedEventType = builder.enumType('FeedEventType', {

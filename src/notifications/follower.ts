@@ -1,6 +1,6 @@
 import type { Fault } from '../kernel/fault.ts';
 import type { Evictable } from '../kernel/memorybudget.ts';
-import type { ReadState } from './log.ts';
+import type { ReadState } from './readstate.ts';
 import type { LiveEntry } from './window.ts';
 
 /** A user whose read state is followed by one feed or several. */

@@ -3,7 +3,8 @@ import type { Evictable, MemoryBudget } from '../kernel/memorybudget.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { loadEntries } from './entries.ts';
 import { Follower, type Subscriber } from './follower.ts';
-import { type LogCheckpoint, type LogPosition, loadEnd } from './log.ts';
+import { type LogCheckpoint, loadEnd } from './log.ts';
+import type { LogPosition } from './positions.ts';
 import { ReadStates, type ReadStatesDependencies } from './readstates.ts';
 import { BATCH, type LiveEntry, Window } from './window.ts';
 

@@ -10,7 +10,8 @@ import type { Logger } from '../platform/logger.ts';
 import type { Wakeup, Wakeups } from '../platform/wakeups.ts';
 import type { Follower, Subscriber } from './follower.ts';
 import { Hub } from './hub.ts';
-import { findFork, findReplaced, loadPositions } from './log.ts';
+import { findFork, findReplaced } from './log.ts';
+import { loadPositions } from './positions.ts';
 import { Throttle } from './throttle.ts';
 
 const POLL_INTERVAL_MS = 750;

@@ -4,7 +4,7 @@ import { getOrInsert } from '../kernel/map.ts';
 import type { MemoryBudget } from '../kernel/memorybudget.ts';
 import type { Database } from '../platform/database.ts';
 import { type Follower, Reader } from './follower.ts';
-import { AFTER_ALL_VERSIONS, ID_BYTES, loadReadState, type ReadState } from './log.ts';
+import { AFTER_ALL_VERSIONS, ID_BYTES, loadReadState, type ReadState } from './readstate.ts';
 import type { Throttle } from './throttle.ts';
 
 export interface ReadStatesDependencies {

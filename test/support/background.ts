@@ -20,17 +20,9 @@ import {
 } from '../../src/consoles/store.ts';
 import { deleteOldStoredResponses } from '../../src/graph/storedresponse.ts';
 import { loadEntries } from '../../src/notifications/entries.ts';
-import {
-  countSingleReads,
-  findFork,
-  findReplaced,
-  listSingleReads,
-  loadEnd,
-  loadLastSequence,
-  loadPositions,
-  loadReadState,
-  loadVersionBefore,
-} from '../../src/notifications/log.ts';
+import { findFork, findReplaced, loadEnd, loadLastSequence } from '../../src/notifications/log.ts';
+import { loadPositions } from '../../src/notifications/positions.ts';
+import { countSingleReads, listSingleReads, loadReadState, loadVersionBefore } from '../../src/notifications/readstate.ts';
 import { pruneNotifications } from '../../src/notifications/retention.ts';
 import type { Database } from '../../src/platform/database.ts';
 import { consumeTicket, deleteOldTickets, redeemTicket } from '../../src/tickets/service.ts';
