@@ -10,8 +10,8 @@ import {
   loadDeliveredVersion,
   loadReadState,
   MAX_EVENT_IDS,
-  type ReaderKey,
   type ReadState,
+  type ReadStateKey,
 } from './readstate.ts';
 
 /** The statements of a feed: each is retried while the database is away, until the feed has ended. */
@@ -85,7 +85,7 @@ export class DeliveredState {
 
   /** Loads the version of the read state before the first entry of the replay is read. */
   async beginReplay(): Promise<void> {
-    this.#versionBefore ??= await this.queries.retry((database) => loadVersion(database, this.#reader));
+    this.#versionBefore ??= await this.queries.retry((database) => loadVersion(database, this.#key));
   }
 
   /** The event that completes the replay of the log, which the feed has delivered up to the follower's position. */
@@ -93,7 +93,7 @@ export class DeliveredState {
     const { position } = follower;
     const state = await this.#load(position);
     const sinceVersion = this.#versionBefore ?? state.version;
-    const late = { ...this.#reader, position, sinceVersion };
+    const late = { ...this.#key, position, sinceVersion };
     const version = await this.queries.retry((database) => loadDeliveredVersion(database, state, late));
     this.#record(follower, { ...state, version });
     return toReady(position, state);
@@ -105,7 +105,7 @@ export class DeliveredState {
   }
 
   #load(upTo: number): Promise<ReadState> {
-    const request = { ...this.#reader, sinceVersion: AFTER_ALL_VERSIONS, upTo };
+    const request = { ...this.#key, sinceVersion: AFTER_ALL_VERSIONS, upTo };
     return this.queries.retry((database) => loadReadState(database, request));
   }
 
@@ -116,7 +116,7 @@ export class DeliveredState {
   async loadSingleReads(follower: Follower): Promise<{ event: ReadEvent; replay: SingleReadReplay } | null> {
     const state = this.#singleReadReplay?.state ?? follower.dueReadState();
     if (!state) return null;
-    const range = { ...this.#reader, sinceVersion: follower.version, upToVersion: state.version };
+    const range = { ...this.#key, sinceVersion: follower.version, upToVersion: state.version };
     const after = this.#singleReadReplay?.after ?? 0;
     const total = this.#singleReadReplay?.remaining ?? (await this.queries.retryLimited((database) => countSingleReads(database, range)));
     const reads = await this.queries.retryLimited((database) => listSingleReads(database, { ...range, after }));
@@ -130,7 +130,7 @@ export class DeliveredState {
     };
   }
 
-  get #reader(): ReaderKey {
+  get #key(): ReadStateKey {
     return { projectId: this.scope.projectId, userId: this.scope.viewer.userId };
   }
 }

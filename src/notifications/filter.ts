@@ -10,6 +10,6 @@ export interface NotificationFilter {
 type Nullish<Fields> = { readonly [Name in keyof Fields]?: Fields[Name] | undefined };
 
 /** The filter that a client sends, through any API. An empty kind is no condition, as v1's `?kind=` is none. */
-export function readFilter(filter: Nullish<NotificationFilter> | null | undefined): NotificationFilter {
+export function parseFilter(filter: Nullish<NotificationFilter> | null | undefined): NotificationFilter {
   return { unread: filter?.unread ?? null, severity: filter?.severity ?? null, kind: filter?.kind || null };
 }

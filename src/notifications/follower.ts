@@ -3,22 +3,22 @@ import type { Evictable } from '../kernel/memorybudget.ts';
 import type { ReadState } from './readstate.ts';
 import type { LiveEntry } from './window.ts';
 
-/** A user whose read state is followed by one feed or several. */
-export class Reader implements Evictable {
-  /** The newest state that was read; null before the first one. */
-  state: ReadState | null = null;
+/** The read state of a user that one feed or several follow. */
+export class SharedReadState implements Evictable {
+  /** The newest state that was loaded; null before the first one. */
+  newest: ReadState | null = null;
   readonly followers = new Set<Follower>();
   isRefreshing = false;
-  /** Whether a refresh waits for those of other readers. */
+  /** Whether a refresh waits for those of other users. */
   isQueued = false;
-  /** Whether the state has to be read, or read again. */
+  /** Whether the state has to be loaded, or loaded again. */
   isStale = false;
 
   constructor(readonly userId: string) {}
 
-  /** Drops the ids of single reads in favour of other readers: a feed that still needs them fetches them itself. */
+  /** Drops the ids of single reads in favour of other users: a feed that still needs them fetches them itself. */
   evict(): void {
-    if (this.state) this.state = { ...this.state, notificationIds: null };
+    if (this.newest) this.newest = { ...this.newest, notificationIds: null };
   }
 }
 
@@ -56,7 +56,7 @@ export class Follower {
 
   constructor(
     private readonly log: FollowedLog,
-    readonly reader: Reader,
+    readonly shared: SharedReadState,
     readonly subscriber: Subscriber,
   ) {
     this.position = log.position;
@@ -79,8 +79,8 @@ export class Follower {
 
   /** The user's read state; null while it counts entries that the feed has not delivered yet. */
   dueReadState(): ReadState | null {
-    const { state } = this.reader;
-    return state && state.last <= this.position ? state : null;
+    const { newest } = this.shared;
+    return newest && newest.last <= this.position ? newest : null;
   }
 
   /**

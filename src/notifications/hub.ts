@@ -80,9 +80,9 @@ export class Hub implements Evictable {
   }
 
   follow(userId: string, subscriber: Subscriber): Follower {
-    const reader = this.readStates.readerOf(userId);
-    const follower = new Follower(this, reader, subscriber);
-    reader.followers.add(follower);
+    const shared = this.readStates.sharedBy(userId);
+    const follower = new Follower(this, shared, subscriber);
+    shared.followers.add(follower);
     this.followers.add(follower);
     return follower;
   }

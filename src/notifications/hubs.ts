@@ -19,13 +19,13 @@ const POLL_INTERVAL_MS = 750;
 const VERIFIED_EVERY = 10;
 /** Lagging feeds read the log themselves: if all did at once, they would take every connection to the database. */
 const LOG_QUERIES_AT_ONCE = 4;
-/** After retention, the read states of all readers of a project are read again. */
+/** After retention, the read states of all users who follow a project are loaded again. */
 const REFRESHES_AT_ONCE = 4;
 /** The bytes of the windows of all hubs. */
 const MAX_WINDOW_BYTES = 32 * 1024 * 1024;
 /** The bytes of the batches that lagging feeds have fetched and not delivered. */
 const MAX_REPLAY_BYTES = 8 * 1024 * 1024;
-/** The bytes of the single reads that the hubs keep for the feeds of their readers. */
+/** The bytes of the single reads that the hubs keep for their feeds. */
 const MAX_SINGLE_READ_BYTES = 8 * 1024 * 1024;
 const FAILURE_LINES_INTERVAL_MS = 60_000;
 
@@ -179,8 +179,8 @@ export class Hubs {
     const hubs = [...this.#hubs.values()].filter(({ followers }) => followers.size > 0);
     if (hubs.length === 0) return;
     const before = new Map(hubs.map((hub) => [hub.projectId, { hub, position: hub.position, versions: hub.readStates.versions() }]));
-    const readers = [...before].flatMap(([projectId, { versions }]) => [...versions.keys()].map((userId) => ({ projectId, userId })));
-    const { logs, readStates } = await loadPositions(this.dependencies.database, [...before.keys()], readers);
+    const keys = [...before].flatMap(([projectId, { versions }]) => [...versions.keys()].map((userId) => ({ projectId, userId })));
+    const { logs, readStates } = await loadPositions(this.dependencies.database, [...before.keys()], keys);
     for (const log of logs) {
       const known = before.get(log.projectId);
       if (!known || !this.#isCurrent(known.hub)) continue;

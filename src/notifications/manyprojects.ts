@@ -26,13 +26,13 @@ export async function listNotificationsByProject(
   part: ProjectsPart,
   reader: FieldReader,
 ): Promise<FoundNotification[][]> {
-  const rows = await (part.filter.unread === false ? selectRead : listAny)(database, scopes, part);
+  const rows = await (part.filter.unread === false ? selectRead : selectAny)(database, scopes, part);
   const scopesById = new Map(scopes.map((scope) => [scope.projectId, scope]));
   return groupRows(projectIdsOf(scopes), await loadListed(database, { rows, scopesById }, reader), ({ projectId }) => projectId);
 }
 
-/** What both statements below are given. */
-function readParameters(database: Database, scopes: readonly ProjectScope[], { slice, offset = 0 }: ProjectsPart) {
+/** The parameters of both statements below. */
+function parametersOf(database: Database, scopes: readonly ProjectScope[], { slice, offset = 0 }: ProjectsPart) {
   const { before: above = 0, after: below = MAX_SEQUENCE, limit, isBackwards } = slice;
   const userIds = scopes.map(({ viewer }) => viewer.userId);
   const query = database.queryInOrder(isBackwards);
@@ -40,9 +40,9 @@ function readParameters(database: Database, scopes: readonly ProjectScope[], { s
 }
 
 /** The entries of lists of all notifications, or of unread ones. */
-function listAny(database: Database, scopes: readonly ProjectScope[], part: ProjectsPart): Promise<ListedRow[]> {
+function selectAny(database: Database, scopes: readonly ProjectScope[], part: ProjectsPart): Promise<ListedRow[]> {
   const { unread, severity, kind } = part.filter;
-  const { projectIds, userIds, above, below, limit, offset, query } = readParameters(database, scopes, part);
+  const { projectIds, userIds, above, below, limit, offset, query } = parametersOf(database, scopes, part);
   return query<ListedRow>`
     SELECT listed.id, wanted.project_id AS "parentId"
     FROM unnest(${projectIds}::uuid[], ${userIds}::uuid[]) AS wanted (project_id, user_id)
@@ -84,7 +84,7 @@ function listAny(database: Database, scopes: readonly ProjectScope[], part: Proj
 /** The entries of lists of read notifications, as `selectRead` in oneproject.ts finds them. */
 function selectRead(database: Database, scopes: readonly ProjectScope[], part: ProjectsPart): Promise<ListedRow[]> {
   const { severity, kind } = part.filter;
-  const { projectIds, userIds, above, below, limit, offset, query } = readParameters(database, scopes, part);
+  const { projectIds, userIds, above, below, limit, offset, query } = parametersOf(database, scopes, part);
   return query<ListedRow>`
     SELECT listed.id, wanted.project_id AS "parentId"
     FROM unnest(${projectIds}::uuid[], ${userIds}::uuid[]) AS wanted (project_id, user_id)

@@ -20,7 +20,7 @@ export async function listNotifications(
 ): Promise<Notification[]> {
   const { after: below = MAX_SEQUENCE, before: above = 0, limit, isBackwards: isAscending } = slice;
   const part = { ...listOf(scope, filter), above, below, limit, offset: 0, isAscending };
-  return reader.rows((bytesLeft) => readListPart(scope.database, { ...part, ...heavyColumnsOf(reader, bytesLeft) }));
+  return reader.rows((bytesLeft) => loadListPart(scope.database, { ...part, ...heavyColumnsOf(reader, bytesLeft) }));
 }
 
 /** One page of the same list (§2.7). Throws `not_found` past the end. */
@@ -41,7 +41,7 @@ export async function pageNotifications(
   // With as many rows as there are, none is looked for in vain: behind the last one that passes a filter may be the whole log.
   const limit = Math.min(request.pageSize, count - offset);
   const part = { ...list, ...start, above: 0, limit, isAscending: false };
-  const results = await reader.rows((bytesLeft) => readListPart(database, { ...part, ...heavyColumnsOf(reader, bytesLeft) }));
+  const results = await reader.rows((bytesLeft) => loadListPart(database, { ...part, ...heavyColumnsOf(reader, bytesLeft) }));
   return makePage(request, count, results);
 }
 
@@ -75,7 +75,7 @@ type Row = Notification & Sized;
  * does not evaluate. The lower bound is compared as a row: for two plain bounds the planner would expect few rows, read all of
  * them and sort.
  */
-function readListPart(database: Database, part: ListPart): Promise<Row[]> {
+function loadListPart(database: Database, part: ListPart): Promise<Row[]> {
   const query = database.queryInOrder(part.isAscending);
   if (part.unread === false) return selectRead(query, part);
   return part.kind === null && part.severity === null ? selectLog(query, part) : selectFiltered(query, part);

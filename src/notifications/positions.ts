@@ -1,5 +1,5 @@
 import type { Database } from '../platform/database.ts';
-import type { ReaderKey } from './readstate.ts';
+import type { ReadStateKey } from './readstate.ts';
 
 /** How far a project's log reaches. */
 export interface LogPosition {
@@ -10,7 +10,7 @@ export interface LogPosition {
 }
 
 /** The version of a user's read state. */
-interface ReadStateVersion extends ReaderKey {
+interface ReadStateVersion extends ReadStateKey {
   readonly version: number;
 }
 
@@ -20,9 +20,9 @@ interface Positions {
 }
 
 /** The positions of logs and the versions of read states, as far as they exist, in one statement. */
-export async function loadPositions(database: Database, projectIds: readonly string[], readers: readonly ReaderKey[]): Promise<Positions> {
-  const projects = [...projectIds, ...readers.map(({ projectId }) => projectId)];
-  const users = [...projectIds.map(() => null), ...readers.map(({ userId }) => userId)];
+export async function loadPositions(database: Database, projectIds: readonly string[], keys: readonly ReadStateKey[]): Promise<Positions> {
+  const projects = [...projectIds, ...keys.map(({ projectId }) => projectId)];
+  const users = [...projectIds.map(() => null), ...keys.map(({ userId }) => userId)];
   const rows = await database.query<LogPosition & { userId: string | null; version: number | null }>`
     SELECT log.project_id AS "projectId", log.last_sequence AS last, log.pruned_through AS "prunedThrough",
       state.user_id AS "userId", state.version
@@ -39,7 +39,7 @@ export async function loadPositions(database: Database, projectIds: readonly str
 }
 
 /** The version of a user's read state; 0 before its first change. */
-export async function loadVersion(database: Database, reader: ReaderKey): Promise<number> {
-  const { readStates } = await loadPositions(database, [], [reader]);
+export async function loadVersion(database: Database, key: ReadStateKey): Promise<number> {
+  const { readStates } = await loadPositions(database, [], [key]);
   return readStates[0]?.version ?? 0;
 }

@@ -25,13 +25,13 @@ export const MAX_EVENT_IDS = 1_000;
 /** The memory that an id takes. */
 export const ID_BYTES = 64;
 
-/** A user as a reader of one project's log. */
-export interface ReaderKey {
+/** The read state of one user in one project. */
+export interface ReadStateKey {
   readonly projectId: string;
   readonly userId: string;
 }
 
-interface StateRequest extends ReaderKey {
+interface StateRequest extends ReadStateKey {
   readonly sinceVersion: number;
   readonly upTo?: number;
 }
@@ -68,7 +68,7 @@ export async function loadReadState(database: Database, { projectId, userId, sin
   return { ...figures, sinceVersion, notificationIds: ids.length > MAX_EVENT_IDS ? null : ids };
 }
 
-interface LateSingleReads extends ReaderKey {
+interface LateSingleReads extends ReadStateKey {
   readonly position: number;
   readonly sinceVersion: number;
 }
@@ -101,7 +101,7 @@ export async function loadDeliveredVersion(
 }
 
 /** The single reads of a user, from the versions after `sinceVersion` up to `upToVersion`. */
-interface SingleReadRange extends ReaderKey {
+interface SingleReadRange extends ReadStateKey {
   readonly sinceVersion: number;
   readonly upToVersion: number;
 }

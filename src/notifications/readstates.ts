@@ -3,7 +3,7 @@ import { Fault } from '../kernel/fault.ts';
 import { getOrInsert } from '../kernel/map.ts';
 import type { MemoryBudget } from '../kernel/memorybudget.ts';
 import type { Database } from '../platform/database.ts';
-import { type Follower, Reader } from './follower.ts';
+import { type Follower, SharedReadState } from './follower.ts';
 import { AFTER_ALL_VERSIONS, ID_BYTES, loadReadState, type ReadState } from './readstate.ts';
 import type { Throttle } from './throttle.ts';
 
@@ -11,16 +11,16 @@ export interface ReadStatesDependencies {
   readonly database: Database;
   readonly projectId: string;
   readonly throttle: Throttle;
-  /** The budget of the single reads in the states of all readers. */
+  /** The budget of the single reads in the read states of all users. */
   readonly singleReads: MemoryBudget;
-  /** Limits the reads of states that concern all readers, of all hubs together. */
+  /** Limits how many states are loaded at once where all have changed, of all hubs together. */
   readonly limitRefreshes: LimitFunction;
   readonly onFailure: (failure: unknown) => void;
 }
 
-/** Reads the read states of one project's log: each once for all feeds of its user. */
+/** Loads the read states of one project's log: each once for all feeds of its user. */
 export class ReadStates {
-  readonly #readers = new Map<string, Reader>();
+  readonly #sharedStates = new Map<string, SharedReadState>();
   /** The users whose read state went back, although it may have as many changes again. */
   readonly lost = new Set<string>();
 
@@ -30,102 +30,102 @@ export class ReadStates {
     private readonly onCounted: (sequence: number) => void,
   ) {}
 
-  /** The reader whom all feeds of a user share. */
-  readerOf(userId: string): Reader {
-    return getOrInsert(this.#readers, userId, () => new Reader(userId));
+  /** The read state that all feeds of a user share. */
+  sharedBy(userId: string): SharedReadState {
+    return getOrInsert(this.#sharedStates, userId, () => new SharedReadState(userId));
   }
 
   remove(follower: Follower): void {
-    const { reader } = follower;
-    reader.followers.delete(follower);
-    if (reader.followers.size > 0) return;
-    this.dependencies.singleReads.release(reader);
-    if (this.#isCurrent(reader)) this.#readers.delete(reader.userId);
+    const { shared } = follower;
+    shared.followers.delete(follower);
+    if (shared.followers.size > 0) return;
+    this.dependencies.singleReads.release(shared);
+    if (this.#isCurrent(shared)) this.#sharedStates.delete(shared.userId);
   }
 
-  /** The versions that were read, by user id; 0 before the first. */
+  /** The versions that were loaded, by user id; 0 before the first. */
   versions(): Map<string, number> {
-    return new Map([...this.#readers.values()].map(({ userId, state }) => [userId, state?.version ?? 0]));
+    return new Map([...this.#sharedStates.values()].map(({ userId, newest }) => [userId, newest?.version ?? 0]));
   }
 
-  /** Reads a user's state again. */
+  /** Loads a user's state again. */
   refresh(userId: string): void {
-    const reader = this.#readers.get(userId);
-    if (!reader) return;
-    reader.isStale = true;
-    if (!reader.isRefreshing) this.#refresh(reader).catch(this.dependencies.onFailure);
+    const shared = this.#sharedStates.get(userId);
+    if (!shared) return;
+    shared.isStale = true;
+    if (!shared.isRefreshing) this.#refresh(shared).catch(this.dependencies.onFailure);
   }
 
-  /** Reads a user's state again if a poll has found a newer version. */
+  /** Loads a user's state again if a poll has found a newer version. */
   catchUp(userId: string, version: number): void {
-    if (version > (this.#readers.get(userId)?.state?.version ?? 0)) this.refresh(userId);
+    if (version > (this.#sharedStates.get(userId)?.newest?.version ?? 0)) this.refresh(userId);
   }
 
-  /** Reads the states again that could not be read; all of them once retention has removed entries, which changes every unread count. */
+  /** Loads the states again that could not be loaded; all of them once retention has removed entries, which changes every unread count. */
   refreshStale(hasPruned: boolean): void {
-    for (const reader of this.#readers.values()) if (hasPruned || reader.isStale) this.#refreshInTurn(reader);
+    for (const shared of this.#sharedStates.values()) if (hasPruned || shared.isStale) this.#refreshInTurn(shared);
   }
 
-  /** Ends a user's feeds whose last read state the database no longer has, as it went back. Their clients reconnect. */
+  /** Ends the feeds of a user whose last read state the database no longer has, as it went back. Their clients reconnect. */
   forget(userId: string): void {
     this.lost.delete(userId);
-    const reader = this.#readers.get(userId);
-    if (!reader) return;
-    this.#readers.delete(userId);
-    for (const { subscriber } of [...reader.followers]) subscriber.end(Fault.tryLater('the read state went back'));
+    const shared = this.#sharedStates.get(userId);
+    if (!shared) return;
+    this.#sharedStates.delete(userId);
+    for (const { subscriber } of [...shared.followers]) subscriber.end(Fault.tryLater('the read state went back'));
   }
 
-  /** Whether the reader has not been forgotten, nor left by its last feed. */
-  #isCurrent(reader: Reader): boolean {
-    return this.#readers.get(reader.userId) === reader;
+  /** Whether the state has not been forgotten, nor left by its last feed. */
+  #isCurrent(shared: SharedReadState): boolean {
+    return this.#sharedStates.get(shared.userId) === shared;
   }
 
-  /** Reads a state again when few of those of others are being read: what concerns all readers would take every connection to the database. */
-  #refreshInTurn(reader: Reader): void {
-    if (reader.isQueued) return;
-    reader.isQueued = true;
+  /** Loads a state again when few of those of others are being loaded: all of them at once would take every connection to the database. */
+  #refreshInTurn(shared: SharedReadState): void {
+    if (shared.isQueued) return;
+    shared.isQueued = true;
     const refresh = async () => {
-      reader.isQueued = false;
-      reader.isStale = true;
-      if (!reader.isRefreshing && this.#isCurrent(reader)) await this.#refresh(reader);
+      shared.isQueued = false;
+      shared.isStale = true;
+      if (!shared.isRefreshing && this.#isCurrent(shared)) await this.#refresh(shared);
     };
     this.dependencies.limitRefreshes(refresh).catch(this.dependencies.onFailure);
   }
 
-  async #refresh(reader: Reader): Promise<void> {
-    reader.isRefreshing = true;
+  async #refresh(shared: SharedReadState): Promise<void> {
+    shared.isRefreshing = true;
     try {
-      while (reader.isStale) {
-        reader.isStale = false;
-        const state = await this.#loadShared(reader);
-        if (reader.state && hasGoneBack(reader.state, state)) {
+      while (shared.isStale) {
+        shared.isStale = false;
+        const state = await this.#loadShared(shared);
+        if (shared.newest && hasGoneBack(shared.newest, state)) {
           // The next poll ends the feeds, once it has compared the log, which then may have gone back too.
-          this.lost.add(reader.userId);
+          this.lost.add(shared.userId);
           return;
         }
-        reader.state = state;
-        const ids = reader.followers.size > 0 ? state.notificationIds : null;
-        this.dependencies.singleReads.reserve(reader, (ids?.length ?? 0) * ID_BYTES);
+        shared.newest = state;
+        const ids = shared.followers.size > 0 ? state.notificationIds : null;
+        this.dependencies.singleReads.reserve(shared, (ids?.length ?? 0) * ID_BYTES);
         this.onCounted(state.last);
-        await this.dependencies.throttle.broadcast(reader.followers);
+        await this.dependencies.throttle.broadcast(shared.followers);
       }
     } catch (failure) {
       // The next poll tries again.
-      reader.isStale = true;
+      shared.isStale = true;
       throw failure;
     } finally {
-      reader.isRefreshing = false;
+      shared.isRefreshing = false;
     }
   }
 
   /** One state for all feeds that are ready; if one of them has missed too many single reads, for those that had the last state. */
-  async #loadShared({ userId, followers, state }: Reader): Promise<ReadState> {
+  async #loadShared({ userId, followers, newest }: SharedReadState): Promise<ReadState> {
     const { database, projectId } = this.dependencies;
     let sinceVersion = AFTER_ALL_VERSIONS;
     for (const { version } of followers) if (version >= 0) sinceVersion = Math.min(sinceVersion, version);
-    const read = await loadReadState(database, { projectId, userId, sinceVersion });
-    if (read.notificationIds !== null || !state || state.version <= sinceVersion) return read;
-    return loadReadState(database, { projectId, userId, sinceVersion: state.version });
+    const loaded = await loadReadState(database, { projectId, userId, sinceVersion });
+    if (loaded.notificationIds !== null || !newest || newest.version <= sinceVersion) return loaded;
+    return loadReadState(database, { projectId, userId, sinceVersion: newest.version });
   }
 }
 

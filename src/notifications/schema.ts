@@ -14,7 +14,7 @@ import { selectsAny } from '../graph/selection.ts';
 import { Fault } from '../kernel/fault.ts';
 import type { Database } from '../platform/database.ts';
 import { countByResource, listByResource } from './byresource.ts';
-import { type NotificationFilter, readFilter } from './filter.ts';
+import { type NotificationFilter, parseFilter } from './filter.ts';
 import { type FoundNotification, findNotifications, findUnread } from './find.ts';
 import type { Hubs } from './hubs.ts';
 import type { Notification } from './log.ts';
@@ -114,7 +114,7 @@ const NotificationFilterInput = builder.inputType('NotificationFilter', {
 });
 
 /** The notifications of each project: those of one by a statement that reads sequences and rows together. */
-async function readNotifications(
+async function loadNotifications(
   database: Database,
   scopes: readonly ProjectScope[],
   part: { filter: NotificationFilter; slice: Slice<number> },
@@ -126,7 +126,7 @@ async function readNotifications(
 }
 
 /** One page of the notifications of each project; that of one as above. */
-const readPages: typeof pageNotificationsByProject = async (database, scopes, paging, reader) => {
+const loadPages: typeof pageNotificationsByProject = async (database, scopes, paging, reader) => {
   const [only] = scopes;
   if (!only || scopes.length > 1) return pageNotificationsByProject(database, scopes, paging, reader);
   const page = await pageNotifications(only, paging, reader);
@@ -140,11 +140,11 @@ builder.objectFields(ProjectRef, (t) => ({
       description: 'The notifications of the project, the newest first.',
       args: { filter: t.arg({ type: NotificationFilterInput, description: 'Only items that match this filter.' }) },
       resolve: (scope, { filter: given, ...args }, context, info) => {
-        const filter = readFilter(given);
+        const filter = parseFilter(given);
         const reader = openReader(context, info, heavyFields);
         const count = () => context.loadByProject(countNotificationsByProject, scope, filter);
         const keyset = { args, keyOf: (node: Notification) => node.sequence, parseKey: parseSequence, count };
-        return resolveList(keyset, (slice) => context.loadByProject(readNotifications, scope, { filter, slice }, reader));
+        return resolveList(keyset, (slice) => context.loadByProject(loadNotifications, scope, { filter, slice }, reader));
       },
     },
     NotificationConnection,
@@ -156,7 +156,7 @@ builder.objectFields(ProjectRef, (t) => ({
     args: { ...pageArgs(t), filter: t.arg({ type: NotificationFilterInput, description: 'Only items that match this filter.' }) },
     async resolve(scope, { filter, ...paging }, context, info) {
       const reader = openReader(context, info, heavyFields);
-      const page = await context.loadByProject(readPages, scope, { filter: readFilter(filter), ...paging }, reader);
+      const page = await context.loadByProject(loadPages, scope, { filter: parseFilter(filter), ...paging }, reader);
       if (!page) throw Fault.notFound();
       return page;
     },
