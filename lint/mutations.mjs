@@ -161,7 +161,7 @@ const mutations = [
   },
   {
     name: 'an alias is lost, in an insert',
-    file: 'notifications/service.ts',
+    file: 'notifications/publishing.ts',
     at: "database.query<Omit<Notification, 'read'>>",
     from: ' AS "resourceId"',
     to: '',

@@ -8,7 +8,7 @@ import './compute/schema.ts';
 import './consoles/schema.ts';
 import './dashboards/schema.ts';
 import './notifications/schema.ts';
-import './notifications/publishing.ts';
+import './notifications/publishingschema.ts';
 import './notifications/feedschema.ts';
 import './resources/schema.ts';
 import './tickets/schema.ts';

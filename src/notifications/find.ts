@@ -1,9 +1,9 @@
 import { columnsOf, type InProject, type ProjectScope } from '../access/scope.ts';
 import { pickInProject } from '../graph/node.ts';
 import type { FieldReader, Sized } from '../graph/responsebudget.ts';
-import type { Database, SqlClient } from '../platform/database.ts';
+import type { Database } from '../platform/database.ts';
+import { type HeavyColumns, heavyColumnsOf } from './heavycolumns.ts';
 import type { Notification } from './log.ts';
-import { type HeavyColumns, heavyColumnsOf } from './service.ts';
 
 // Notifications by their ids: named ones, and those that a statement has listed.
 
@@ -56,23 +56,6 @@ function selectByIds(
         ) AS single ON true
       ) AS found
     ) AS weighed`;
-}
-
-/** The ids of the named notifications of the project that the viewer has not read. */
-export async function findUnread({ database, projectId, viewer }: ProjectScope<SqlClient>, ids: readonly string[]): Promise<string[]> {
-  const rows = await database.query<{ id: string }>`
-    SELECT notification.id FROM notifications AS notification
-    LEFT JOIN notification_states AS state ON state.project_id = notification.project_id AND state.user_id = ${viewer.userId}::uuid
-    LEFT JOIN LATERAL (
-      SELECT reads.sequence FROM notification_reads AS reads
-      WHERE reads.project_id = notification.project_id AND reads.user_id = ${viewer.userId}::uuid
-        AND reads.sequence = notification.sequence
-      LIMIT 1
-    ) AS single ON true
-    WHERE notification.id = ANY (${ids}::uuid[]) AND notification.project_id = ${projectId}::uuid
-      AND single.sequence IS NULL AND notification.sequence > coalesce(state.read_through, 0)
-    ORDER BY notification.sequence`;
-  return rows.map(({ id }) => id);
 }
 
 /** A row of the list of a parent: of a project, or of a resource. */

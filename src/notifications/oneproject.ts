@@ -5,8 +5,8 @@ import { clampPage, makePage, type Page, type PageRequest, pageOffset } from '..
 import type { Database } from '../platform/database.ts';
 import type { Query } from '../platform/query.ts';
 import type { NotificationFilter } from './filter.ts';
+import { type HeavyColumns, heavyColumnsOf } from './heavycolumns.ts';
 import { MAX_SEQUENCE, type Notification } from './log.ts';
-import { type HeavyColumns, heavyColumnsOf } from './service.ts';
 
 // The list of one project, which nearly every request is for: one statement reads sequences and rows, a page without a filter begins
 // at a known sequence, as a log has no gaps, and no page looks for more rows than its list has. For several projects that would need

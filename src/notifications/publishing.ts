@@ -1,123 +1,63 @@
-import type { ProjectScope } from '../access/scope.ts';
-import { builder, type InputFields } from '../graph/builder.ts';
-import { idempotencyKey, runIdempotently, type WriteContext } from '../graph/idempotency.ts';
-import { ProjectRef, projectFields } from '../graph/project.ts';
-import { addProjectId, NotificationRef, type ProjectNotification, SeverityEnum } from './schema.ts';
-import { checkPublishedSize, MAX_PUBLISHED_BYTES, publishNotifications } from './service.ts';
+import { type ProjectScope, requireRole } from '../access/scope.ts';
+import type { Severity } from '../generated/prisma/enums.ts';
+import type { Services } from '../graph/context.ts';
+import { Fault } from '../kernel/fault.ts';
+import { toJsonText } from '../kernel/json/text.ts';
+import { exceedsBytes } from '../kernel/size.ts';
+import type { SqlClient } from '../platform/database.ts';
+import type { Notification } from './log.ts';
 
-/** The most notifications in one call of `publishNotifications`. */
-const MAX_PUBLISHED = 100;
-
-const content = (t: InputFields) => ({
-  kind: t.field({
-    type: 'Name',
-    required: true,
-    description: 'What has happened: `instance.suspended`, … At most 255 characters.',
-    extensions: { maxLength: 255 },
-  }),
-  severity: t.field({ type: SeverityEnum, required: true, description: 'How urgent it is.' }),
-  title: t.field({
-    type: 'Name',
-    required: true,
-    description: 'The title: 1 to 500 characters, not all of them blank.',
-    extensions: { maxLength: 500 },
-  }),
-  body: t.field({
-    type: 'Text',
-    required: true,
-    defaultValue: '',
-    description: 'The text below the title: at most 20000 characters.',
-    extensions: { maxLength: 20_000 },
-  }),
-  resourceType: t.field({
-    type: 'Name',
-    description: 'The type of what it is about: `instance`, `invoice`, … At most 255 characters.',
-    extensions: { maxLength: 255 },
-  }),
-  resourceId: t.field({ type: 'Name', description: 'The id of what it is about: at most 255 characters.', extensions: { maxLength: 255 } }),
-  data: t.field({
-    type: 'JSONObject',
-    description: 'Details, which depend on the kind: a JSON object of up to 64 KiB. Empty if omitted. Not null.',
-    extensions: { rejectsNull: true },
-  }),
-});
-
-const PublishNotificationInput = builder.inputType('PublishNotificationInput', {
-  description: 'The notification to publish.',
-  fields: (t) => ({ ...projectFields(t), ...content(t), idempotencyKey: idempotencyKey(t) }),
-});
-
-const PublishNotificationPayload = builder.simpleObject('PublishNotificationPayload', {
-  description: 'The result of `publishNotification`.',
-  fields: (t) => ({ notification: t.field({ type: NotificationRef, description: 'The published notification.' }) }),
-});
-
-const NewNotification = builder.inputType('NewNotification', {
-  description: 'One of several notifications to publish.',
-  fields: content,
-});
-
-const PublishNotificationsInput = builder.inputType('PublishNotificationsInput', {
-  description: 'Notifications to publish together.',
-  fields: (t) => ({
-    ...projectFields(t),
-    notifications: t.field({
-      type: [NewNotification],
-      required: true,
-      description: `The notifications, in the order in which they are appended to the log: at most ${MAX_PUBLISHED}, and ${MAX_PUBLISHED_BYTES / 1024} KiB as JSON.`,
-      extensions: { maxItems: MAX_PUBLISHED },
-    }),
-    idempotencyKey: idempotencyKey(t),
-  }),
-});
-
-/** The published notifications, and the scope in which they were published. */
-interface Publishing {
-  readonly scope: ProjectScope;
-  readonly notifications: readonly ProjectNotification[];
+export interface NewNotification {
+  readonly kind: string;
+  readonly severity: Severity;
+  readonly title: string;
+  readonly body: string;
+  readonly resourceType?: string | null;
+  readonly resourceId?: string | null;
+  readonly data?: unknown;
 }
 
-const PublishNotificationsPayload = builder.objectRef<Publishing>('PublishNotificationsPayload').implement({
-  description: 'The result of `publishNotifications`.',
-  fields: (t) => ({
-    notifications: t.field({
-      type: [NotificationRef],
-      description: 'The published notifications, in the order of the log, which is the given order.',
-      complexity: { field: 1, multiplier: MAX_PUBLISHED },
-      resolve: ({ notifications }) => [...notifications],
-    }),
-    project: t.expose('scope', { type: ProjectRef, description: 'The project, with its current unread count.' }),
-  }),
-});
+/** The most bytes, as JSON, of notifications that are published together: any one that may be published alone fits. */
+export const MAX_PUBLISHED_BYTES = 256 * 1024;
 
-builder.mutationFields((t) => ({
-  publishNotification: t.field({
-    type: PublishNotificationPayload,
-    nullable: true,
-    description: 'Appends a notification to the project’s log. Needs the role `admin`.',
-    args: { input: t.arg({ type: PublishNotificationInput, required: true, description: 'The notification.' }) },
-    resolve: (_root, { input }, context, info) =>
-      runIdempotently({ input, context, info }, async ({ openProject, services }) => {
-        const scope = await openProject(input);
-        const [notification] = addProjectId(scope, await publishNotifications(scope, services, [input]));
-        return { notification: notification as ProjectNotification };
-      }),
-  }),
-  publishNotifications: t.field({
-    type: PublishNotificationsPayload,
-    nullable: true,
-    description:
-      'Appends notifications to the project’s log, all of them or none, with consecutive numbers in the order given. Needs the role `admin`.',
-    args: { input: t.arg({ type: PublishNotificationsInput, required: true, description: 'The notifications.' }) },
-    resolve: async (_root, { input }, context, info) => {
-      const publish = async ({ openProject, services }: WriteContext) => {
-        const scope = await openProject(input);
-        return { notifications: addProjectId(scope, await publishNotifications(scope, services, input.notifications)) };
-      };
-      const published = await runIdempotently({ input, context, info }, publish, {
-        checkSize: () => checkPublishedSize(input.notifications),
-      });
-      return published && { ...published, scope: await context.openProject(input) };
-    },
-  }),
-}));
+/** Throws a field error for notifications that exceed `MAX_PUBLISHED_BYTES` together. */
+export function checkPublishedSize(inputs: readonly NewNotification[]): void {
+  if (exceedsBytes(inputs, MAX_PUBLISHED_BYTES))
+    throw Fault.invalidFields({ notifications: [`Ensure this field takes no more than ${MAX_PUBLISHED_BYTES} bytes.`] });
+}
+
+/**
+ * Appends notifications to the project's log in the given order, by one statement. Throws a field error where they exceed
+ * `MAX_PUBLISHED_BYTES` together, `permission_denied` below the role `admin`, and `conflict` where the log is as large as it may
+ * be: the last publication, and those that are under way with it, may exceed that by their bytes.
+ */
+export async function publishNotifications(
+  { database, projectId, ...scope }: ProjectScope<SqlClient>,
+  { hubs, quotas }: Pick<Services, 'hubs' | 'quotas'>,
+  inputs: readonly NewNotification[],
+): Promise<Notification[]> {
+  checkPublishedSize(inputs);
+  requireRole(scope, 'admin');
+  if (inputs.length === 0) return [];
+  const limit = quotas.notificationBytesPerProject;
+  const column = <Value>(read: (input: NewNotification) => Value) => inputs.map(read);
+  // The JSON is passed as text: `encode` takes no objects.
+  const rows = await database.query<Omit<Notification, 'read'>>`
+    INSERT INTO notifications (project_id, kind, severity, title, body, resource_type, resource_id, data, created)
+    SELECT ${projectId}::uuid, given.kind, given.severity::severity, given.title, given.body, given.resource_type, given.resource_id,
+      given.data::json, now()
+    FROM unnest(${column(({ kind }) => kind)}::text[], ${column(({ severity }) => severity)}::text[], ${column(({ title }) => title)}::text[],
+      ${column(({ body }) => body)}::text[], ${column(({ resourceType }) => resourceType ?? null)}::text[],
+      ${column(({ resourceId }) => resourceId ?? null)}::text[], ${column(({ data }) => toJsonText(data ?? {}))}::text[])
+      WITH ORDINALITY AS given (kind, severity, title, body, resource_type, resource_id, data, place)
+    WHERE (SELECT (notification_bytes(${projectId}::uuid) >= ${limit}::bigint) IS NOT TRUE)
+    ORDER BY given.place
+    RETURNING id, sequence, kind, severity, title, body, resource_type AS "resourceType", resource_id AS "resourceId", data, created`;
+  if (rows.length === 0)
+    throw Fault.quotaReached('The notifications of the project take as many bytes as they may.', {
+      quota: 'notification_bytes_per_project',
+      limit,
+    });
+  database.afterCommit(() => hubs.wake({ projectId }));
+  return rows.map((row) => ({ ...row, read: false })).sort((a, b) => a.sequence - b.sequence);
+}

@@ -15,12 +15,13 @@ import { Fault } from '../kernel/fault.ts';
 import type { Database } from '../platform/database.ts';
 import { countByResource, listByResource } from './byresource.ts';
 import { type NotificationFilter, parseFilter } from './filter.ts';
-import { type FoundNotification, findNotifications, findUnread } from './find.ts';
+import { type FoundNotification, findNotifications } from './find.ts';
+import { heavyFields } from './heavycolumns.ts';
 import type { Hubs } from './hubs.ts';
 import type { Notification } from './log.ts';
 import { countNotificationsByProject, listNotificationsByProject, pageNotificationsByProject } from './manyprojects.ts';
+import { countUnread, findUnread, type MarkResult, markRead } from './marking.ts';
 import { listNotifications, pageNotifications } from './oneproject.ts';
-import { countUnread, heavyFields, type MarkResult, markRead } from './service.ts';
 
 declare module '../graph/context.ts' {
   interface Services {
