@@ -1,14 +1,17 @@
 import { type InProject, type ProjectScope, projectIdsOf } from '../access/scope.ts';
 import type { Instance } from '../generated/prisma/client.ts';
+import type { InstanceStatus } from '../generated/prisma/enums.ts';
+import type { Context } from '../graph/context.ts';
 import { boundsOf, type Slice } from '../graph/keyset.ts';
 import type { Order } from '../graph/order.ts';
 import { Fault } from '../kernel/fault.ts';
+import { type Page, type PageRange, type PageRequest, resolvePage } from '../kernel/page.ts';
 import { groupRows, pickCounts, pickRows } from '../kernel/rows.ts';
 import { createSharedLoader } from '../kernel/sharedloader.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import type { Database } from '../platform/database.ts';
 import type { InstanceAttention } from './attention.ts';
-import { countMatchingInstances, type InstanceFilter, searchInstances } from './search.ts';
+import { countMatchingInstances, type InstanceFilter, searchInstances } from './instancesearch.ts';
 import { selectInstanceStatuses } from './statuses.ts';
 
 /** The default order: the oldest first. */
@@ -120,6 +123,48 @@ export async function countInstances(database: Database, scopes: readonly Projec
         AND (${attention}::text IS NULL OR status <> 'deleted') AND (${attention}::text IS DISTINCT FROM 'suspended' OR status = 'suspended')
     ) AS counted`;
   return pickCounts(projectIds, rows, ({ projectId }) => projectId);
+}
+
+/** One page of the instances of a project (§2.7), the oldest first. Throws `not_found` past the end. */
+export function pageInstances(
+  { loadByProject }: Context,
+  scope: ProjectScope,
+  paging: PageRequest,
+  status: InstanceStatus | null,
+): Promise<Page<Instance>> {
+  return resolvePage(
+    paging,
+    () => loadByProject(countInstances, scope, { status }),
+    (range) => loadByProject(readInstances, scope, { status, ...range }),
+  );
+}
+
+interface InstanceRange extends PageRange {
+  readonly status: InstanceStatus | null;
+}
+
+/** Each skipped row costs one index entry; the row itself is not read. */
+async function readInstances(
+  database: Database,
+  scopes: readonly ProjectScope[],
+  { status, limit, offset }: InstanceRange,
+): Promise<Instance[][]> {
+  const rows = await database.query<Instance>`
+    SELECT instance.id, instance.project_id AS "projectId", instance.name, instance.status, instance.plan, instance.region,
+      instance.vcpu, instance.ram_mb AS "ramMb", instance.storage_gb AS "storageGb", instance.hypervisor, instance.throttled,
+      instance.daily_backup AS "dailyBackup", instance.cancellation_at AS "cancellationAt",
+      instance.billing_service_id AS "billingServiceId", instance.created, instance.modified
+    FROM unnest(${projectIdsOf(scopes)}::uuid[]) AS wanted (project_id)
+    CROSS JOIN LATERAL (
+      (SELECT id FROM instances WHERE (SELECT ${status}::instance_status IS NULL) AND project_id = wanted.project_id AND status <> 'deleted'
+        ORDER BY id LIMIT ${limit} OFFSET ${offset})
+      UNION ALL
+      (SELECT id FROM instances WHERE project_id = wanted.project_id AND (SELECT ${status}::instance_status) = status
+        ORDER BY id LIMIT ${limit} OFFSET ${offset})
+    ) AS listed
+    JOIN instances AS instance ON instance.id = listed.id
+    ORDER BY instance.id`;
+  return groupRows(projectIdsOf(scopes), rows, ({ projectId }) => projectId);
 }
 
 /** Throws `not_found` for a malformed id, and for an instance of another project. */

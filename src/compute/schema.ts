@@ -11,13 +11,12 @@ import { implementPage, pageArgs } from '../graph/pagefield.ts';
 import { ownProject, ProjectRef } from '../graph/project.ts';
 import { createTextLoader } from '../graph/textloader.ts';
 import type { InstanceAttention, TaskAttention } from './attention.ts';
-import { countInstances, defaultInstanceOrder, findInstances, getInstance, listInstances } from './instances.ts';
+import { countInstances, defaultInstanceOrder, findInstances, getInstance, listInstances, pageInstances } from './instances.ts';
 import { countInstanceTasks, listInstanceTasks } from './instancetasks.ts';
 import { readOverviews } from './overview.ts';
-import { ComputeOverviewRef } from './overviewtypes.ts';
-import { pageInstances, pageTasks } from './pages.ts';
+import { ComputeOverviewRef } from './overviewschema.ts';
 import { instanceStatuses, taskStatuses } from './statuses.ts';
-import { countTasks, defaultTaskOrder, findTasks, listTasks, readTaskErrors } from './tasks.ts';
+import { countTasks, defaultTaskOrder, findTasks, listTasks, pageTasks, readTaskErrors } from './tasks.ts';
 
 const InstanceStatusEnum = builder.enumType('InstanceStatus', {
   description: 'The status of an instance.',

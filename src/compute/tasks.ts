@@ -1,10 +1,12 @@
 import { type InProject, type ProjectScope, projectIdsOf } from '../access/scope.ts';
 import type { Task } from '../generated/prisma/client.ts';
 import type { TaskStatus } from '../generated/prisma/enums.ts';
+import type { Context } from '../graph/context.ts';
 import { boundsOf, type Slice } from '../graph/keyset.ts';
 import { pickInProject } from '../graph/node.ts';
 import { type Order, rangeOf, sortRows } from '../graph/order.ts';
 import type { SizedText } from '../graph/textloader.ts';
+import { type Page, type PageRange, type PageRequest, resolvePage } from '../kernel/page.ts';
 import { groupRows, type Nullable, pickCounts } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';
 import { type TaskAttention, windowStarts } from './attention.ts';
@@ -147,4 +149,40 @@ export async function countTasks(database: Database, scopes: readonly ProjectSco
       END)::int AS count
     FROM unnest(${projectIdsOf(scopes)}::uuid[]) AS wanted (project_id)`;
   return pickCounts(projectIdsOf(scopes), rows, ({ projectId }) => projectId);
+}
+
+/** One page of the tasks of a project (§2.7), the newest first. Throws `not_found` past the end. */
+export function pageTasks(
+  { loadByProject }: Context,
+  scope: ProjectScope,
+  paging: PageRequest,
+  status: TaskStatus | null,
+): Promise<Page<Task>> {
+  return resolvePage(
+    paging,
+    () => loadByProject(countTasks, scope, { status }),
+    (range) => loadByProject(readTasks, scope, { status, ...range }),
+  );
+}
+
+interface TaskRange extends PageRange {
+  readonly status: TaskStatus | null;
+}
+
+/** Each skipped row costs one index entry; the row itself is not read. */
+async function readTasks(database: Database, scopes: readonly ProjectScope[], { status, limit, offset }: TaskRange): Promise<Task[][]> {
+  const rows = await database.query<Task>`
+    SELECT task.id, task.project_id AS "projectId", task.instance_id AS "instanceId", task.kind, task.status, ''::text AS error,
+      task.created, task.started, task.finished
+    FROM unnest(${projectIdsOf(scopes)}::uuid[]) AS wanted (project_id)
+    CROSS JOIN LATERAL (
+      (SELECT id FROM tasks WHERE (SELECT ${status}::task_status IS NULL) AND project_id = wanted.project_id
+        ORDER BY id DESC LIMIT ${limit} OFFSET ${offset})
+      UNION ALL
+      (SELECT id FROM tasks WHERE project_id = wanted.project_id AND (SELECT ${status}::task_status) = status
+        ORDER BY id DESC LIMIT ${limit} OFFSET ${offset})
+    ) AS listed
+    JOIN tasks AS task ON task.id = listed.id
+    ORDER BY task.id DESC`;
+  return groupRows(projectIdsOf(scopes), rows, ({ projectId }) => projectId);
 }
