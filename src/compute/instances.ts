@@ -27,7 +27,7 @@ export async function listInstances(
 ): Promise<Instance[][]> {
   const { status, attention } = filter;
   const isOfStatus = Boolean(filter.statuses?.length || (status && !attention));
-  if (order !== defaultInstanceOrder || isOfStatus || isSearch(filter)) return searchInstances(database, scopes, filter, order, slice);
+  if (order.field !== 'id' || isOfStatus || isSearch(filter)) return searchInstances(database, scopes, filter, order, slice);
   if (attention) return listAttentiveInstances(database, scopes, { status, attention }, slice);
   const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
   const query = database.queryInOrder(isAscending);

@@ -6,7 +6,7 @@ import { type Order, rangeOf, sortRows } from '../graph/order.ts';
 import { groupRows, pickCounts } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';
 import { type StatusFilter, selectTaskStatuses, taskStatuses } from './statuses.ts';
-import { defaultTaskOrder, type TaskRow } from './tasks.ts';
+import type { TaskRow } from './tasks.ts';
 
 /** As `TaskFilter`, but without `attention`, whose figures count the tasks of a project. */
 type InstanceTaskFilter = StatusFilter<TaskStatus>;
@@ -25,7 +25,7 @@ export async function listInstanceTasks(
   order: Order,
   slice: Slice<string>,
 ): Promise<Task[][]> {
-  if (order !== defaultTaskOrder || selectTaskStatuses(filter)) return searchInstanceTasks(database, instances, filter, order, slice);
+  if (order.field !== 'id' || selectTaskStatuses(filter)) return searchInstanceTasks(database, instances, filter, order, slice);
   const { above, below, limit, isAscending } = boundsOf(slice, 'desc');
   const { ids: instanceIds, projectIds } = columnsOf(instances);
   const query = database.queryInOrder(isAscending);

@@ -35,7 +35,7 @@ export async function listTasks(
   slice: Slice<string>,
 ): Promise<Task[][]> {
   const { status, statuses, attention } = filter;
-  if (order !== defaultTaskOrder || status || statuses?.length || attention) return searchTasks(database, scopes, filter, order, slice);
+  if (order.field !== 'id' || status || statuses?.length || attention) return searchTasks(database, scopes, filter, order, slice);
   const { above, below, limit, isAscending } = boundsOf(slice, 'desc');
   const query = database.queryInOrder(isAscending);
   // The bounds compare whole keys of the index, as those of `listInstanceTasks` do.

@@ -62,7 +62,7 @@ const DashboardOrder = implementOrder('Dashboard', ['name', 'created']);
 const DashboardPage = implementPage('DashboardPage', DashboardRef);
 
 const readDashboards: typeof listOrderedDashboards = (database, scopes, order, slice, reader) =>
-  order === defaultDashboardOrder
+  order.field === 'id'
     ? listDashboards(database, scopes, boundsOf(slice, 'asc'), reader)
     : listOrderedDashboards(database, scopes, order, slice, reader);
 

@@ -4,7 +4,7 @@ import { parseUuid } from '../kernel/uuid.ts';
 import { builder } from './builder.ts';
 import { FIRST_ID, LAST_ID, type Slice } from './keyset.ts';
 
-/** The order of a list: by one of its fields, then by id. The default is by id alone. */
+/** The order of a list: by one of its fields, then by id. The default is by id alone, in one direction, and no client can name it. */
 export interface Order {
   readonly field: 'id' | 'name' | 'created' | 'status';
   readonly direction: 'asc' | 'desc';

@@ -24,7 +24,7 @@ export async function listVolumes(
   slice: Slice<string>,
   order: Order,
 ): Promise<Volume[][]> {
-  if (order === defaultResourceOrder) return listProjectResources(database, 'volumes', scopes, slice);
+  if (order.field === 'id') return listProjectResources(database, 'volumes', scopes, slice);
   const range = rangeOf(slice, order);
   const { nameBounds, createdBounds, limit, scanColumn, isAscending } = range;
   const query = database.queryInOrder(isAscending);
@@ -183,7 +183,7 @@ export async function listInstanceVolumes(
   slice: Slice<string>,
   order: Order,
 ): Promise<Volume[][]> {
-  if (order === defaultResourceOrder) return listInstanceResources(database, 'volumes', instances, slice);
+  if (order.field === 'id') return listInstanceResources(database, 'volumes', instances, slice);
   const range = rangeOf(slice, order);
   const { nameBounds, createdBounds, limit, scanColumn, isAscending } = range;
   const query = database.queryInOrder(isAscending);
