@@ -34,7 +34,7 @@ interface Partition {
  * The instances of each project that match a filter, in any order: at most three statements, however many projects. Each
  * status is a partition of its own. By default a partition is scanned along the index of the order, which reads no more than
  * a page where nothing else is filtered; region, plan and (unless ordered by name) the name prefix are checked row by row.
- * That is fast where many instances match. Where few match, these few are read through the filter's own index and sorted:
+ * A scan is fast where many instances match. Where few match, these few are read through the filter's own index and sorted:
  * `region >= ''`, true of every region, is the condition of that index, so that no other statement takes it.
  */
 export async function searchInstances(

@@ -4,7 +4,7 @@ import { InstanceStatus, TaskStatus } from '../generated/prisma/enums.ts';
 export const instanceStatuses = Object.values(InstanceStatus);
 export const taskStatuses = Object.values(TaskStatus);
 
-/** Where `status` and `statuses` are both given, both must match. An empty list does not filter. */
+/** Both conditions must match where both are given. An empty list does not filter. */
 export interface StatusFilter<Status> {
   readonly status?: Status | null;
   readonly statuses?: readonly Status[] | null;

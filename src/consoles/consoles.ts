@@ -28,7 +28,7 @@ import {
 /** How long to wait for a handover: the process that ran the session learns of the claim at its next poll. */
 const HANDOVER_TIMEOUT_MS = 3_000;
 const HANDOVER_POLL_INTERVAL_MS = 100;
-/** More than a console sends between two saves of its session. */
+/** An upper bound of what a console sends between two saves of its session. */
 const MAX_UNSAVED_BYTES = 2 ** 32;
 /** The number of positions at which such a session may begin: another one each time, as its next process may die, too. */
 const MAX_BEGINNINGS = 2 ** 16;

@@ -128,7 +128,7 @@ export class LiveSession {
     if (missed.length > 0) client.send(missed, this.#onSent);
     this.#isLinePaused = client.bufferedAmount > 0;
     if (!this.#isLineClosed) this.#line ??= this.#connect();
-    // What the client before has sent may still wait.
+    // Input of the previous client may still be pending.
     this.#isClientPaused = Boolean(this.#line?.writableLength);
     if (!this.#isClientPaused) client.resume();
   }
@@ -212,7 +212,7 @@ export class LiveSession {
     line.on('error', (error) => {
       failure = error;
     });
-    // A console that sends nothing more may still read what waits for it.
+    // A console that sends nothing more may still read pending input.
     line.on('end', () => setTimeout(() => line.destroy(), HANG_UP_MS).unref());
     line.on('close', () => {
       // The session has closed this line itself.

@@ -37,7 +37,7 @@ export async function removeEndpoint(database: Database, instance: string): Prom
   return 'The instance no longer has a console.';
 }
 
-/** Of a host or a path, as the database limits them. */
+/** The characters that the database allows in a host or a path. */
 const MAX_LENGTH = 255;
 const isUnusable = (text: string) => (textProblem(text) ?? lengthProblem(text, MAX_LENGTH)) !== null;
 

@@ -48,7 +48,7 @@ export class Scrollback {
     return Buffer.concat([this.#ring.subarray(from + this.#ring.length), this.#ring.subarray(0, this.#writeIndex)]);
   }
 
-  /** Nothing has been overwritten yet: the oldest byte is at index 0 of the ring. */
+  /** Moves the output into a larger ring. No byte has been overwritten yet: the oldest one is at index 0. */
   #grow(needed: number): void {
     const ring = Buffer.alloc(Math.min(this.capacity, Math.max(needed, this.#ring.length * 2, INITIAL_BYTES)));
     ring.set(this.#ring.subarray(0, this.#length));

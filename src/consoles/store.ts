@@ -17,7 +17,7 @@ interface ConsoleInstance {
   readonly status: InstanceStatus;
   /** Null for an instance without a console. */
   readonly endpoint: Endpoint | null;
-  /** For a session that is opened now: by PostgreSQL's clock, so that sessions of all processes sort by their beginning. */
+  /** The id of a session that is opened now: by PostgreSQL's clock, so that sessions of all processes sort by their beginning. */
   readonly newSessionId: string;
 }
 

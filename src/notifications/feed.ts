@@ -249,7 +249,7 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber, RetriedQu
     if (loaded) this.#setBatch([loaded.event], loaded.event.notificationIds.length * ID_BYTES, loaded.replay);
   }
 
-  /** A query that reads the log: few of a user run at once, so they do not wait for the user's other statements as well. */
+  /** Runs a query that reads the log: few of a user run at once, so they do not wait for the user's other statements as well. */
   retryLimited<Result>(query: (database: Database) => Promise<Result>): Promise<Result> {
     const queryIfOpen = async () => {
       // The feed may have ended while it waited.
@@ -259,7 +259,7 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber, RetriedQu
     return this.retry(() => this.#hubs.logQueries.run(this.#scope.viewer.userId, queryIfOpen));
   }
 
-  /** A query that is retried during an outage of the database: a feed that has begun continues when the database is back. */
+  /** Retries a query during an outage of the database: a feed that has begun continues when the database is back. */
   async retry<Result>(query: (database: Database) => Promise<Result>): Promise<Result> {
     for (;;) {
       try {

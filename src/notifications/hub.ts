@@ -10,7 +10,7 @@ import { BATCH, type LiveEntry, Window } from './window.ts';
 
 /** How long the next batch waits for followers that are still reading the window. Slower ones start to lag. */
 const MAX_ROOM_WAIT_MS = 100;
-/** How often it looks whether there is room: that visits each follower. */
+/** The time between two checks whether there is room, each of which visits every follower. */
 const ROOM_INTERVAL_MS = 10;
 
 interface HubDependencies extends ReadStatesDependencies {
@@ -153,7 +153,7 @@ export class Hub implements Evictable {
     if (last) this.#checkpoints.add(last);
   }
 
-  /** Reads what a poll of the log has found to be new. */
+  /** Reads the entries that a poll of the log has found. */
   catchUp({ last, prunedThrough }: LogPosition): void {
     this.#last = last;
     this.#reach(last);
@@ -173,7 +173,7 @@ export class Hub implements Evictable {
     let active = 0;
     let recent = 0;
     for (const { position } of this.followers) {
-      // A lagging follower reads the log: waiting for it would not help it.
+      // A lagging follower reads the log: a wait would not help it.
       if (this.isLagging(position)) continue;
       active += 1;
       if (this.#window.isRecent(position)) recent += 1;
@@ -213,7 +213,7 @@ export class Hub implements Evictable {
     await this.dependencies.throttle.broadcast(this.followers);
   }
 
-  /** Where the log has nothing after the position, skips what retention has removed before it was read: each feed delivers a gap in its place. */
+  /** Skips entries that retention has removed before they were read, where none follow: each feed delivers a gap in their place. */
   async #skipPruned(): Promise<void> {
     if (this.#prunedThrough <= this.position) return;
     this.position = this.#prunedThrough;

@@ -193,8 +193,8 @@ export class Hubs {
       known.versions.delete(userId);
       known.hub.readStates.catchUp(userId, version);
     }
-    // What is left in `before` was not found in the database, or only in an older state. The feeds of a project that is gone end as their
-    // access is revoked.
+    // The read states that are left in `before` were not found in the database, or only in an older version. The feeds of a project that
+    // is gone end as their access is revoked.
     const lost = logs.flatMap(({ projectId }) => {
       const known = before.get(projectId);
       if (!known) return [];
@@ -202,7 +202,7 @@ export class Hubs {
       return [...gone, ...known.hub.readStates.lost].map((userId) => ({ hub: known.hub, userId }));
     });
     if (lost.length === 0) return;
-    // A log that went back with them tells its feeds from where on.
+    // A log that went back with them tells its feeds the last sequence that it still has.
     await this.#verify();
     for (const { hub, userId } of lost) if (this.#isCurrent(hub)) hub.readStates.forget(userId);
   }

@@ -9,7 +9,7 @@ import { type HeavyColumns, heavyColumnsOf } from './heavycolumns.ts';
 import { MAX_SEQUENCE, type Notification } from './log.ts';
 
 // The list of one project, which nearly every request is for: one statement reads sequences and rows, a page without a filter begins
-// at a known sequence, as a log has no gaps, and no page looks for more rows than its list has. For several projects that would need
+// at a known sequence, as a log has no gaps, and no page looks for more rows than its list has. The same for several projects would need
 // a bound and a number of rows for each, so their lists have statements of their own, in manyprojects.ts.
 
 /** A slice of the notifications of a project, the newest first, by cursors: as fast deep in the log as at its end. */
@@ -38,7 +38,7 @@ export async function pageNotifications(
   // Without a filter the sequences have no gaps: the first one of the page is known, and no rows are skipped by an offset.
   const isGapless = !isFiltered && list.unread === null;
   const start = isGapless ? { below: last - offset + 1, offset: 0 } : { below: MAX_SEQUENCE, offset };
-  // With as many rows as there are, none is looked for in vain: behind the last one that passes a filter may be the whole log.
+  // The limit is the number of rows that exist: a search for one more would read the whole log behind the last one that passes a filter.
   const limit = Math.min(request.pageSize, count - offset);
   const part = { ...list, ...start, above: 0, limit, isAscending: false };
   const results = await reader.rows((bytesLeft) => loadListPart(database, { ...part, ...heavyColumnsOf(reader, bytesLeft) }));
@@ -173,9 +173,9 @@ function selectFiltered(query: Query, part: ListPart): Promise<Row[]> {
 }
 
 /**
- * What a user has read: the single reads above the watermark, then the entries up to it, in the order of the log or by the index of a
- * filter. What is unread between the single reads is not looked at, however much it is. Those that a filter drops are: they are as many
- * as the user has marked.
+ * The notifications that a user has read: the single reads above the watermark, then the entries up to it, in the order of the log or by
+ * the index of a filter. Unread entries between the single reads are never scanned. Single reads that the filter rejects are: the marks of
+ * the user bound their number.
  */
 function selectRead(query: Query, part: ListPart): Promise<Row[]> {
   const { projectId, userId, severity, kind, above, below, limit, offset, readsBody, readsData, bytesLeft } = part;

@@ -126,7 +126,7 @@ async function loadNotifications(
   return [addProjectId(only, await listNotifications(only, part, reader))];
 }
 
-/** One page of the notifications of each project; that of one as above. */
+/** One page of the notifications of each project; a single project has a statement of its own, as above. */
 const loadPages: typeof pageNotificationsByProject = async (database, scopes, paging, reader) => {
   const [only] = scopes;
   if (!only || scopes.length > 1) return pageNotificationsByProject(database, scopes, paging, reader);
