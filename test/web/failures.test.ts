@@ -1,3 +1,4 @@
+import type { Locator } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type DeskTest, findBarriers, type Page, startDesk } from './support.ts';
 
@@ -31,6 +32,14 @@ const intercept = async (operation: string, handle: (route: Route) => unknown) =
   return () => page.unroute('**/graphql', onRoute as never);
 };
 type Route = Parameters<Parameters<Page['route']>[1]>[0];
+/** A promise, and what fulfils it. */
+const hold = (): [Promise<void>, () => void] => {
+  let release = () => {};
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  return [held, () => release()];
+};
 const refuse = (route: Route) =>
   route.fulfill({
     status: 401,
@@ -135,6 +144,63 @@ describe('the search', () => {
     await search().fill('no instance is called so');
     await found().getByText('Nothing begins so.').waitFor();
     await search().fill('');
+  });
+});
+
+describe('the Enter that confirms the composition of an input method', () => {
+  // Safari sends it after the composition has ended.
+  const confirm = (field: Locator, isComposing: boolean) =>
+    field.evaluate((node, isComposing) => {
+      const details = { key: 'Enter', keyCode: 229, isComposing, bubbles: true, cancelable: true };
+      node.dispatchEvent(new KeyboardEvent('keydown', details));
+    }, isComposing);
+  const expectNothing = async (field: Locator, text: string) => {
+    const address = page.url();
+    await expect.poll(() => field.getAttribute('aria-activedescendant')).toBeTruthy();
+    for (const isComposing of [true, false]) await confirm(field, isComposing);
+    await page.waitForTimeout(200);
+    expect([page.url(), await field.inputValue()]).toEqual([address, text]);
+  };
+
+  it('opens nothing that the search has found, nor what it finds later', async () => {
+    await open('tasks');
+    const field = page.getByRole('combobox', { name: 'Search instances and pages' });
+    await field.fill('web');
+    await expectNothing(field, 'web');
+    const [held, release] = hold();
+    const stop = await intercept('Search', async (route) => {
+      await held;
+      await route.continue();
+    });
+    await field.fill('web-0');
+    for (const isComposing of [true, false]) await confirm(field, isComposing);
+    release();
+    await page
+      .getByRole('option', { name: /^web-0/ })
+      .first()
+      .waitFor();
+    await expectNothing(field, 'web-0');
+    await stop();
+    await field.fill('');
+  });
+
+  it('opens no project', async () => {
+    await page.getByRole('button', { name: /Production/ }).click();
+    const field = page.getByRole('combobox', { name: 'Find a project' });
+    await field.fill('sand');
+    await page.getByRole('option', { name: /Sandbox/ }).waitFor();
+    await expectNothing(field, 'sand');
+    await page.keyboard.press('Escape');
+  });
+
+  it('chooses no instance to filter by', async () => {
+    await open('people/sessions');
+    const field = page.getByRole('combobox', { name: 'Instance', exact: true });
+    await field.fill('web-02');
+    await page.getByRole('option', { name: 'web-02' }).waitFor();
+    await expectNothing(field, 'web-02');
+    await field.press('Enter');
+    await page.waitForURL(/instance=/);
   });
 });
 

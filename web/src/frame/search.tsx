@@ -6,6 +6,7 @@ import { graphql } from '../graphql/graphql.ts';
 import { toFailure } from '../graphql/link.ts';
 import { toPage } from '../parts/address.ts';
 import { Badge } from '../parts/badge.tsx';
+import { withholdComposition } from '../parts/composition.ts';
 import { hasShortcuts, useShortcuts } from '../parts/shortcuts.ts';
 import { useEnded } from '../session/ended.ts';
 import { useLookup } from './lookup.ts';
@@ -69,6 +70,7 @@ export function Search({ projectId }: { projectId: string | null }) {
   });
   if (!projectId) return <span className="search" />;
   const onKeyDownCapture = (event: KeyboardEvent) => {
+    if (withholdComposition(event)) return;
     const { activeId } = combobox.getState();
     const isAhead = event.key === 'Enter' && !(isUpToDate && activeId && combobox.item(activeId));
     // The active item may be one that the text before had found.

@@ -13,6 +13,7 @@ import { useLocation } from 'wouter';
 import { graphql } from '../graphql/graphql.ts';
 import { toProject } from '../parts/address.ts';
 import { AllNotes, type ReadParts, readPages, useAll } from '../parts/all.tsx';
+import { withholdComposition } from '../parts/composition.ts';
 import { formatNumber } from '../parts/format.ts';
 
 const SwitcherProjects = graphql(`
@@ -135,7 +136,15 @@ function Projects({ onChoose }: { onChoose(): void }) {
   const onKeyDown = ({ key }: KeyboardEvent) => setAwaited(key === 'Enter' && !combobox.getState().activeId);
   return (
     <ComboboxProvider store={combobox}>
-      <Combobox className="input" placeholder="Find a project" aria-label="Find a project" autoSelect autoFocus onKeyDown={onKeyDown} />
+      <Combobox
+        className="input"
+        placeholder="Find a project"
+        aria-label="Find a project"
+        autoSelect
+        autoFocus
+        onKeyDownCapture={withholdComposition}
+        onKeyDown={onKeyDown}
+      />
       <ComboboxList className="sheet-list" alwaysVisible aria-label="Projects">
         {found.slice(0, MAX_SHOWN).map(({ id, name, organization, unreadNotificationCount }) => (
           <ComboboxItem

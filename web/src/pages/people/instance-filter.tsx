@@ -2,6 +2,7 @@ import { useQuery } from '@apollo/client/react';
 import { Combobox, ComboboxItem, ComboboxPopover, ComboboxProvider } from '@ariakit/react';
 import { useDeferredValue, useState } from 'react';
 import { graphql } from '../../graphql/graphql.ts';
+import { withholdComposition } from '../../parts/composition.ts';
 import { shortenId } from '../../parts/format.ts';
 
 const InstancesByNameQuery = graphql(`
@@ -41,7 +42,13 @@ export function InstanceFilter({ projectId, value, name, onChange }: InstanceFil
   const found = (prefix && data?.project?.instances.nodes) || [];
   return (
     <ComboboxProvider value={text} setValue={setText}>
-      <Combobox className="input session-filter" placeholder="Instance" aria-label="Instance" autoSelect />
+      <Combobox
+        className="input session-filter"
+        placeholder="Instance"
+        aria-label="Instance"
+        autoSelect
+        onKeyDownCapture={withholdComposition}
+      />
       {prefix !== '' && (
         <ComboboxPopover className="sheet" gutter={4} portal aria-label="Instances">
           {found.map(({ id, name: title }) => (
