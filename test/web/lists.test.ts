@@ -135,10 +135,59 @@ describe('instances', () => {
     expect([await readCurrentIndex(), await grid().evaluate((node) => node === document.activeElement)]).toEqual([0, true]);
   });
 
+  it('keys are for the list after a click on a control in it, and the control has its own', async () => {
+    await open('instances');
+    await grid().waitFor();
+    const isFocused = () => grid().evaluate((node) => node === document.activeElement);
+    const boxes = grid().getByRole('checkbox');
+    for (const [key, from, to] of [
+      ['j', 3, 4],
+      ['k', 5, 4],
+      ['ArrowDown', 2, 3],
+      ['ArrowUp', 2, 1],
+    ] as const) {
+      await boxes.nth(from).click();
+      expect([await readCurrentIndex(), await boxes.nth(from).isChecked()]).toEqual([from, true]);
+      await page.keyboard.press(key);
+      expect([await readCurrentIndex(), await isFocused()]).toEqual([to, true]);
+      await boxes.nth(from).uncheck();
+    }
+    await boxes.nth(1).click();
+    await page.keyboard.press(' ');
+    expect(await boxes.nth(1).isChecked()).toBe(false);
+    // The header of a column sorts, and the arrows go on from there.
+    await page.getByRole('button', { name: 'Name', exact: true }).focus();
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/sort=name$/);
+    await grid().waitFor();
+    await boxes.nth(2).click();
+    const name = await current().locator('a').innerText();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 1, name }).waitFor();
+  });
+
+  it('keys are for the list after a click on a button that copies, which Enter presses again', async () => {
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await open('storage');
+    const copy = grid().locator('button.id');
+    await copy.nth(1).click();
+    await page.evaluate(() => navigator.clipboard.writeText(''));
+    await page.keyboard.press('Enter');
+    await expect.poll(() => page.evaluate(() => navigator.clipboard.readText())).toMatch(/^[\da-f-]{36}$/);
+    await page.keyboard.press('k');
+    expect([await readCurrentIndex(), await grid().evaluate((node) => node === document.activeElement)]).toEqual([0, true]);
+    // The row whose control has the focus is the current one.
+    await copy.nth(1).focus();
+    expect(await readCurrentIndex()).toBe(1);
+  });
+
   it('what the address says that no filter has is removed from it, and what they have stays', async () => {
     await open('instances?status=bogus&status=active&attention=nothing&sort=-colour&name=web');
     await page.waitForURL(/\/instances\?name=web&status=active$/);
     expect(await readCount()).toBe((await readInstances('filter: { namePrefix: "web", statuses: [active] }')).totalCount);
+    const sent: string[] = [];
+    const onRequest = (request: Request) => sent.push(request.postData() ?? '');
+    page.on('request', onRequest);
     for (const rest of [
       'instances?status=bogus',
       'tasks?created=once',

@@ -1,9 +1,13 @@
 import { type KeyboardEvent, type RefObject, useEffect, useRef } from 'react';
 import { hasShortcuts } from './shortcuts.ts';
 
-/** Runs the action of a key, unless it is for a control within the grid. */
+/** The controls within a grid that act on a key themselves, as the browser has it. A grid has no inputs but checkboxes. */
+const controls: Readonly<Record<string, string>> = { Enter: 'a, button', ' ': 'a, button, input' };
+
+/** Runs the action of a key, unless the key is for the control within the grid that has the focus. */
 export function runKey(event: KeyboardEvent, actions: Readonly<Record<string, () => void>>): void {
-  if ((event.target as Element).closest('a, button, input') || event.metaKey || event.ctrlKey || event.altKey) return;
+  const taking = controls[event.key];
+  if ((taking && (event.target as Element).closest(taking)) || event.metaKey || event.ctrlKey || event.altKey) return;
   const action = actions[event.key];
   const isCharacter = event.key.length === 1 && event.key !== ' ';
   if (!action || (isCharacter && !hasShortcuts())) return;

@@ -62,6 +62,8 @@ export function DataTable<Row extends { readonly id: string }>(props: DataTableP
   useRestoredPlace(scroller, place, isReady);
   useEnded(failure?.code);
   const move = (to: number) => {
+    // A control of a row may have the focus, which would be lost with the row.
+    scroller.current?.focus({ preventScroll: true });
     const next = Math.max(0, Math.min(list.reach - 1, to));
     setCurrent(next);
     virtual.scrollToIndex(next);
@@ -114,7 +116,7 @@ export function DataTable<Row extends { readonly id: string }>(props: DataTableP
         tabIndex={0}
         ref={scroller}
         style={toTracks(columns, selected !== undefined)}
-        onFocus={() => setCurrent(Math.max(0, current))}
+        onFocus={({ target }) => setCurrent(Math.max(0, indexOfRow(target) ?? current))}
         onKeyDown={onKeyDown}
       >
         <div className="table-head" role="row" aria-rowindex={1}>
@@ -155,6 +157,12 @@ export function DataTable<Row extends { readonly id: string }>(props: DataTableP
       </p>
     </>
   );
+}
+
+/** The index of the row that an element belongs to; null outside of the rows. */
+function indexOfRow(element: Element): number | null {
+  const row = element.closest('.table-row');
+  return row && Number(row.getAttribute('aria-rowindex')) - 2;
 }
 
 /** While pages shift, two of them can contain the same row: it is shown once. */
