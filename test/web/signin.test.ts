@@ -47,6 +47,17 @@ describe('a key or a token', () => {
     await page.locator('.connection[data-state="live"]').waitFor();
   });
 
+  it('leads back to the line of a page that was asked for', async () => {
+    const other = await desk.open();
+    const address = `${desk.baseUrl}${desk.toPage('developers/concurrency')}#sent-twice`;
+    await other.goto(address);
+    await other.getByLabel('API key or session token').fill(desk.demo.users.viewer.api_key);
+    await other.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await other.waitForURL(address);
+    await expect.poll(() => other.locator('#sent-twice').evaluate((heading) => heading.getBoundingClientRect().top)).toBeLessThan(200);
+    await other.context().close();
+  });
+
   it('leads to no other host', async () => {
     const other = await desk.open();
     for (const to of ['https://evil.example/', '//evil.example/', '/\\evil.example', '/.//evil.example', 'javascript:alert(1)']) {

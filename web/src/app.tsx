@@ -75,7 +75,7 @@ function SignedIn({ children }: { children: ReactNode }) {
   const { desk } = useDoorway();
   const [path] = useLocation();
   if (desk) return children;
-  const here = path + location.search;
+  const here = path + location.search + location.hash;
   return <Redirect to={here === '/' ? '/signin' : `/signin?to=${encodeURIComponent(here)}`} replace />;
 }
 
