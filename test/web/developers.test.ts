@@ -108,8 +108,16 @@ describe('the guides', () => {
     for (const href of hrefs) expect(href.startsWith(`${desk.baseUrl}${base}/`)).toBe(true);
   });
 
+  it('are shown from their beginning where the address names a line that they do not have', async () => {
+    await page.goto(`${desk.baseUrl}${base}/start#100%`);
+    await page.locator('.guide h1').waitFor();
+    expect(await page.evaluate(() => scrollY)).toBe(0);
+  });
+
   it('say so where there is none of that name', async () => {
     await page.goto(`${desk.baseUrl}${base}/nothing`);
+    await page.getByRole('heading', { name: 'There is no such guide' }).waitFor();
+    await page.goto(`${desk.baseUrl}${base}/100%25`);
     await page.getByRole('heading', { name: 'There is no such guide' }).waitFor();
   });
 });

@@ -60,7 +60,7 @@ function Pages({ base, ids }: { base: string; ids: Ids }) {
   const [path] = useLocation();
   const [isShown, setShown] = useState(false);
   const { value: guides, failure, retry } = useGuideList();
-  const name = decodeURIComponent(path.slice(base.length + 1));
+  const name = path.slice(base.length + 1);
   const reader = readerOf(ids, session, isShown);
   const what = session.kind === 'key' ? 'key' : 'session token';
   return (

@@ -17,7 +17,7 @@ export default function Guide({ name, base, guides, reader }: GuideProps) {
   const tokens = useMemo(() => (text === null ? null : lexer(text)), [text]);
   const isThere = tokens !== null;
   useEffect(() => {
-    if (isThere && location.hash) document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
+    if (isThere && location.hash) document.getElementById(location.hash.slice(1))?.scrollIntoView();
     else if (isThere) scrollTo(0, 0);
   }, [isThere]);
   if (!guides.some((guide) => guide.name === name)) return <Empty title="There is no such guide" />;
