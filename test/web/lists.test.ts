@@ -1,3 +1,4 @@
+import type { Request } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type DeskTest, findBarriers, type Page, startDesk } from './support.ts';
 
@@ -193,10 +194,13 @@ describe('instances', () => {
       'tasks?created=once',
       'notifications?severity=loud&unread=no',
       'people/sessions?running=no',
+      'people/sessions?person=me&instance=web-02',
     ]) {
       await open(rest);
       await page.waitForURL(desk.baseUrl + desk.toPage(rest.replace(/\?.*/, '')));
     }
+    page.off('request', onRequest);
+    expect(sent.filter((body) => /"(bogus|loud|web-02|me)"/.test(body))).toEqual([]);
   });
 
   it('the way back finds the filter, the place and the row', async () => {

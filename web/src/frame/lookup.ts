@@ -1,6 +1,6 @@
 import { useQuery } from '@apollo/client/react';
 import { graphql, type ResultOf } from '../graphql/graphql.ts';
-import { toPage, toProject } from '../parts/address.ts';
+import { isUuid, toPage, toProject } from '../parts/address.ts';
 
 const LookupQuery = graphql(`
   query Lookup($id: ID!) {
@@ -21,8 +21,6 @@ const LookupQuery = graphql(`
   }
 `);
 
-const uuid = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
-
 interface Found {
   readonly address: string;
   readonly label: string;
@@ -30,7 +28,7 @@ interface Found {
 
 /** Looks an id up; finds nothing for a text that is not an id. Instances and projects are found, of all that the viewer may see. */
 export function useLookup(text: string) {
-  const isId = uuid.test(text);
+  const isId = isUuid(text);
   const { data, loading, error, refetch } = useQuery(LookupQuery, {
     variables: { id: text },
     skip: !isId,

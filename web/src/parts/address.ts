@@ -32,3 +32,6 @@ export const toPage = (projectId: string, page: string, search: Readonly<Record<
   const text = new URLSearchParams(search).toString();
   return `${toProject(projectId)}/${page}${text && `?${text}`}`;
 };
+
+/** Whether a text is a UUID, as every id is. */
+export const isUuid = (text: string): boolean => /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(text);

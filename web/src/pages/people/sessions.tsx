@@ -1,6 +1,6 @@
 import { useQuery } from '@apollo/client/react';
 import { graphql } from '../../graphql/graphql.ts';
-import { useAddress } from '../../parts/address.ts';
+import { isUuid, useAddress } from '../../parts/address.ts';
 import { Badge } from '../../parts/badge.tsx';
 import type { Column } from '../../parts/column.ts';
 import { endings, kinds } from '../../parts/consoles.ts';
@@ -88,12 +88,19 @@ function Addresses({ all }: { all: readonly string[] }) {
 
 const running: Readonly<Record<string, boolean>> = { true: true, false: false };
 
+/** A parameter of the URL that is an id; anything else is removed from it. */
+function useIdParameter(name: string): string | undefined {
+  useDropUnknown(name, isUuid);
+  return useAddress().all(name).find(isUuid);
+}
+
 /** The console sessions: who, from where, when and how much; never their content. */
 export function ConsoleSessions({ projectId }: { projectId: string }) {
   const address = useAddress();
   useDropUnknown('running', (value) => value in running);
-  const [state, person, instance, open] = ['running', 'person', 'instance', 'open'].map((name) => address.get(name));
-  const filter = { running: running[state ?? ''], userId: person || undefined, instanceId: instance || undefined };
+  const [person, instance] = [useIdParameter('person'), useIdParameter('instance')];
+  const [state, open] = ['running', 'open'].map((name) => address.get(name));
+  const filter = { running: running[state ?? ''], userId: person, instanceId: instance };
   const list = useEndless({
     document: ConsoleSessionsQuery,
     variables: { id: projectId, filter },
@@ -143,7 +150,8 @@ export function ConsoleSessions({ projectId }: { projectId: string }) {
 function Filters({ projectId, list }: { projectId: string; list: Endless<ConsoleSession> }) {
   const address = useAddress();
   const { data } = useQuery(RoleOfSessionsQuery, { variables: { id: projectId } });
-  const [state, person, instance] = ['running', 'person', 'instance'].map((name) => address.get(name));
+  const [person, instance] = [useIdParameter('person'), useIdParameter('instance')];
+  const state = address.get('running');
   const first = list.row(0);
   return (
     <div className="chips session-filters">
