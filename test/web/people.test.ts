@@ -242,6 +242,16 @@ describe.each(['light', 'dark'] as const)('in %s colours, on a phone', (colorSch
   });
 });
 
+it('the current tab is in sight on a narrow screen', async () => {
+  const phone = await desk.open({ viewport: { width: 320, height: 640 } });
+  await desk.signIn(phone, 'owner', desk.toPage('people/sessions'));
+  const tab = phone.getByRole('link', { name: 'Console sessions', exact: true });
+  await tab.waitFor();
+  const { left, right } = await tab.evaluate((link) => link.getBoundingClientRect().toJSON());
+  expect([left >= 0, right <= 320]).toEqual([true, true]);
+  await phone.context().close();
+});
+
 it('has asked nobody else, and complained of nothing', () => {
   expect(desk.elsewhere).toEqual([]);
   expect(desk.complaints).toEqual([]);

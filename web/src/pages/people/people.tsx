@@ -1,6 +1,6 @@
-import { Link } from 'wouter';
 import { toPage } from '../../parts/address.ts';
 import { Empty } from '../../parts/states.tsx';
+import { Tabs } from '../../parts/tabs.tsx';
 import { OrganizationMembers, ProjectMembers } from './members.tsx';
 import './people.css';
 import { ConsoleSessions } from './sessions.tsx';
@@ -16,13 +16,7 @@ export default function People({ projectId, tab }: { projectId: string; tab: str
   return (
     <>
       <h1>People</h1>
-      <nav className="tabs" aria-label="People">
-        {tabs.map(([name, title]) => (
-          <Link key={name} href={toPage(projectId, `people/${name}`)} aria-current={tab === name ? 'page' : undefined}>
-            {title}
-          </Link>
-        ))}
-      </nav>
+      <Tabs label="People" tabs={tabs.map(([name, title]) => ({ name, title, to: toPage(projectId, `people/${name}`) }))} current={tab} />
       <div className="people-list">
         <Tab projectId={projectId} tab={tab} />
       </div>
