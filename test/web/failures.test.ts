@@ -366,6 +366,8 @@ it('a dashboard that is made, moved or deleted late takes nobody back who has le
   await dialog.waitFor({ state: 'detached' });
   making.release();
   await staysAt('dashboards', '“Made late” is made.');
+  // Long before the list is read again by itself.
+  await page.getByRole('link', { name: 'Made late' }).waitFor({ timeout: 10_000 });
   expect(making.count()).toBe(1);
   await making.stop();
 
@@ -453,6 +455,27 @@ it('a dashboard that was changed meanwhile is neither moved nor deleted, and tha
   await page.unroute('**/graphql');
   await page.getByRole('dialog').getByRole('button', { name: 'Keep it' }).click();
   await expect.poll(focused).toBe('Delete …');
+  await opener.click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Keep it' }).waitFor();
+  expect(await page.getByRole('dialog').getByRole('alert').count()).toBe(0);
+  await page.keyboard.press('Escape');
+});
+
+it('a dashboard that cannot be sent, as the identity provider does not answer, is said to be neither made nor deleted', async () => {
+  const errors = [{ message: 'There is no credential now.', extensions: { code: 'credential_unavailable' } }];
+  await page.route('**/graphql', (route) =>
+    /mutation (Create|Delete)Dashboard/.test(route.request().postData() ?? '') ? route.fulfill({ json: { errors } }) : route.fallback(),
+  );
+  await page.getByRole('button', { name: 'Delete …' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete it' }).click();
+  await page.getByRole('alert').getByText('The identity provider does not answer, and it was not deleted.').waitFor();
+  await open('dashboards');
+  await page.getByRole('button', { name: 'Make a dashboard' }).click();
+  await page.getByRole('dialog').getByRole('textbox', { name: 'Name' }).fill('Not sent');
+  await page.getByRole('dialog').getByRole('button', { name: 'Make it' }).click();
+  await page.getByRole('alert').getByText('The identity provider does not answer, and nothing was saved.').waitFor();
+  await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
+  await page.unroute('**/graphql');
 });
 
 it('a notification shows its data to the digit', async () => {

@@ -54,6 +54,7 @@ const refusalWords = (done: string, again: string): Readonly<Record<string, stri
   conflict: `It has been changed meanwhile, and was not ${done}. Look at what changed, or ${again} as it is now.`,
   not_found: `It was not ${done}: it has been deleted or moved already, or you may not see it any more.`,
   unreachable: `The server does not answer. It is not known whether it was ${done}: look again in a moment.`,
+  credential_unavailable: `The identity provider does not answer, and it was not ${done}. Try again in a moment.`,
   service_unavailable: `The database is away, and it was not ${done}. Try again in a moment.`,
 });
 const moveWords = refusalWords('moved', 'move it');
@@ -167,8 +168,13 @@ function Delete({ place, name, version, refetch, onGone, isOpen, close }: Manage
       refetch();
     }
   };
+  const leave = () => {
+    // The next question has no answer yet.
+    setFailure(null);
+    close();
+  };
   return (
-    <Dialog open={isOpen} onClose={close} className="dialog" aria-labelledby="deleting" backdrop={<div className="backdrop" />}>
+    <Dialog open={isOpen} onClose={leave} className="dialog" aria-labelledby="deleting" backdrop={<div className="backdrop" />}>
       <h2 id="deleting">
         Delete “<bdi>{name}</bdi>”?
       </h2>
@@ -178,7 +184,7 @@ function Delete({ place, name, version, refetch, onGone, isOpen, close }: Manage
         <button type="button" className="button danger" aria-disabled={isBusy} onClick={remove}>
           Delete it
         </button>
-        <button type="button" className="button" onClick={close}>
+        <button type="button" className="button" onClick={leave}>
           Keep it
         </button>
       </div>

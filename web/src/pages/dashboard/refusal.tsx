@@ -44,6 +44,8 @@ function sentenceOf({ code, message, context, retryAfterMs }: Failure): string {
   if (code === 'rate_limited' && retryAfterMs !== null) return `${message} Try again in ${Math.ceil(retryAfterMs / 1000)} s.`;
   if (code === 'not_found') return `${message} The dashboard may have been deleted or moved. What you wrote is still here, to be copied.`;
   if (code === 'unreachable') return 'The server does not answer. What you wrote is still here: save again in a moment.';
+  if (code === 'credential_unavailable')
+    return 'The identity provider does not answer, and nothing was saved. What you wrote is still here: save again in a moment.';
   if (code === 'service_unavailable') return `${message} What you wrote is still here: save again in a moment.`;
   return message;
 }

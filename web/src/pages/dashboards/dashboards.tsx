@@ -79,9 +79,10 @@ export default function Dashboards({ projectId }: { projectId: string }) {
   const project = data?.project;
   const draftKey = `${data?.viewer?.id}/${projectId}`;
   const mayMake = project?.role === 'admin' || project?.role === 'member';
-  useFollowing(() => {
+  const reread = () => {
     apollo.refetchQueries({ include: [DashboardsQuery] }).catch(() => {});
-  });
+  };
+  useFollowing(reread);
   const make = (
     <button type="button" className="button primary" onClick={() => setMaking(true)}>
       Make a dashboard
@@ -110,6 +111,7 @@ export default function Dashboards({ projectId }: { projectId: string }) {
           projectId={projectId}
           isOpen={isMaking ?? unsent.has(draftKey)}
           close={() => setMaking(false)}
+          onMadeLate={reread}
         />
       )}
     </>

@@ -36,6 +36,8 @@ interface MakeProps {
   readonly projectId: string;
   readonly isOpen: boolean;
   close(): void;
+  /** A dashboard has been made after the dialog was closed. */
+  onMadeLate(): void;
 }
 
 /** Creates a dashboard without widgets, and opens it. */
@@ -61,7 +63,7 @@ export function Make({ isOpen, close, ...rest }: MakeProps) {
 
 const nothing = { name: '', description: '', isDefault: false, isPublic: false };
 
-function MakeForm({ draftKey, organizationId, projectId, close }: Omit<MakeProps, 'isOpen'>) {
+function MakeForm({ draftKey, organizationId, projectId, close, onMadeLate }: Omit<MakeProps, 'isOpen'>) {
   const apollo = useApolloClient();
   const toast = useToast();
   const [, navigate] = useLocation();
@@ -87,8 +89,9 @@ function MakeForm({ draftKey, organizationId, projectId, close }: Omit<MakeProps
       const { data } = await apollo.mutate({ mutation: CreateDashboard, variables: { input } });
       // Whoever has closed the dialog may be writing another one already.
       if (isMounted() || unsent.get(draftKey) === content) unsent.delete(draftKey);
-      if (isMounted()) navigate(toPage(projectId, `dashboards/${data?.createDashboard?.dashboard.id}`));
-      else toast(`“${content.name}” is made.`);
+      if (isMounted()) return navigate(toPage(projectId, `dashboards/${data?.createDashboard?.dashboard.id}`));
+      toast(`“${content.name}” is made.`);
+      onMadeLate();
     } catch (error) {
       const refused = toFailure(error);
       if (!isUncertain(refused)) key.current = randomKey();
