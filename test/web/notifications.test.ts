@@ -278,6 +278,8 @@ it('keeps its filters in the address, tells what they hide, and marks only what 
   // Left are the three above and the quiet one.
   await expectUnread(4);
   await page.getByText('No notification is like this').waitFor();
+  expect(await page.getByRole('button', { name: 'Mark shown as read' }).isDisabled()).toBe(true);
+  expect(await page.getByRole('button', { name: 'Mark all as read' }).isDisabled()).toBe(false);
   await news(page, '1 new, hidden by the filter').click();
   await page.waitForURL(desk.baseUrl + desk.toPage('notifications'));
   await row(page, 'A quiet one.').waitFor();
@@ -517,6 +519,9 @@ it('marks what is shown also where the first rows are no longer loaded', async (
   await goFarDown();
   await publish('Far above.');
   await news(page, /^1 new$/).waitFor();
+  expect(await page.locator('datalist option').evaluateAll((kinds) => kinds.map((kind) => (kind as HTMLOptionElement).value))).toContain(
+    'test.desk',
+  );
   await page.getByRole('button', { name: 'Mark shown as read' }).click();
   await expectUnread(1);
   // Coming back to the list, as far down as before, loads no other rows than those.

@@ -17,6 +17,8 @@ export interface Endless<Row> {
   readonly reach: number;
   /** The row at an index; undefined while it is loading. */
   row(index: number): Row | undefined;
+  /** The rows of all loaded pages: those around the visible ones. */
+  loaded(): Row[];
   /** The first row as it was last loaded, also after its page has been released; null before that, and in an empty list. */
   readonly first: Row | null;
   /** Loads the missing rows between the two indices, and releases pages far from them. */
@@ -202,6 +204,7 @@ export function useEndless<Data, Variables extends OperationVariables, Row exten
     count: shown.count,
     reach: Math.min(shown.count, shown.cursors.length * PAGE),
     row: (index) => shown.pages.get(Math.floor(index / PAGE))?.nodes[index % PAGE],
+    loaded: () => [...shown.pages.values()].flatMap(({ nodes }) => nodes),
     first: shown.first,
     show,
     isLoading: shown.pages.size === 0 && state.failure === null,

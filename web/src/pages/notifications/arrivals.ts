@@ -57,7 +57,7 @@ export function useArrivals(list: Endless<Row>, filter: Filter, isAtTop: () => b
   }, [isBehind, readAnew]);
 
   const rows = useRows(state.ids).filter(({ sequence }) => sequence > top);
-  const { show, row } = list;
+  const { show, row, loaded } = list;
   const above = rows.length;
   return {
     ...state,
@@ -66,6 +66,7 @@ export function useArrivals(list: Endless<Row>, filter: Filter, isAtTop: () => b
       count: list.count + above,
       reach: list.reach + above,
       row: (index) => (index < above ? rows[index] : row(index - above)),
+      loaded: () => [...rows, ...loaded()],
       first: rows[0] ?? list.first,
       show: useCallback((from: number, to: number) => show(Math.max(0, from - above), Math.max(0, to - above)), [show, above]),
     },

@@ -77,6 +77,7 @@ function Feed({ projectId, filter, marking, table }: FeedProps) {
       <Actions
         marking={marking}
         selected={selected.size}
+        isEmpty={news.list.count === 0}
         onSelected={markSelected}
         onShown={() =>
           (filter.severity || filter.kind
@@ -117,12 +118,14 @@ function Feed({ projectId, filter, marking, table }: FeedProps) {
 interface ActionsProps {
   readonly marking: Marking;
   readonly selected: number;
+  /** Nothing is shown. */
+  readonly isEmpty: boolean;
   onSelected(): void;
   onShown(): void;
   onAll(): void;
 }
 
-function Actions({ marking, selected, onSelected, onShown, onAll }: ActionsProps) {
+function Actions({ marking, selected, isEmpty, onSelected, onShown, onAll }: ActionsProps) {
   const { unread, isBusy, failure, forgetFailure } = marking;
   return (
     <>
@@ -135,7 +138,7 @@ function Actions({ marking, selected, onSelected, onShown, onAll }: ActionsProps
         <button
           type="button"
           className="button"
-          disabled={unread === 0 || isBusy}
+          disabled={unread === 0 || isBusy || isEmpty}
           title="All of this list, down to its end; not what has come since and is not shown"
           onClick={onShown}
         >
@@ -193,11 +196,8 @@ function Nothing({ isFilter }: { isFilter: boolean }) {
   );
 }
 
-/** The kinds of the newest notifications, sorted by name. */
-function listKinds(list: Endless<Row>): string[] {
-  const newest = Array.from({ length: Math.min(list.reach, 100) }, (_, index) => list.row(index)?.kind ?? '');
-  return [...new Set(newest)].filter(Boolean).sort();
-}
+/** The kinds of the loaded notifications, sorted by name. */
+const listKinds = (list: Endless<Row>): string[] => [...new Set(list.loaded().map(({ kind }) => kind))].sort();
 
 /** Where text is typed, and menus, which look for what begins with the letter. */
 const taken = 'input:not([type="checkbox"]), textarea, select, [contenteditable], .sheet, .drawer';
