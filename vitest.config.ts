@@ -29,6 +29,7 @@ const withoutDatabase = [
   'consoles/backpressure',
   'desk-failure',
   'desk-feed',
+  'desk-format',
   'desk-session',
   'docs',
   'fair-limit',

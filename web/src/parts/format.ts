@@ -1,5 +1,6 @@
 /** Numbers and exact dates in the reader's locale. */
 const integer = new Intl.NumberFormat();
+const oneDigit = new Intl.NumberFormat(undefined, { minimumFractionDigits: 1, maximumFractionDigits: 1 });
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'long' });
 // Not 'yesterday' and 'last month': 26 hours ago may be either side of two midnights.
 const relative = new Intl.RelativeTimeFormat('en', { style: 'narrow' });
@@ -50,7 +51,7 @@ export function formatBytes(bytes: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
   const power = bytes === 0 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(bytes) / 10));
   const value = bytes / 1024 ** power;
-  return `${power === 0 || value >= 100 ? integer.format(Math.round(value)) : value.toFixed(1)} ${units[power]}`;
+  return `${power === 0 || value >= 100 ? integer.format(Math.round(value)) : oneDigit.format(value)} ${units[power]}`;
 }
 
 /** `instance_not_active` → `instance not active`; `failed` → `failed`. */
