@@ -33,10 +33,10 @@ import {
 } from './admission.ts';
 import { closeCodes, metricCodes, Rejection } from './close.ts';
 import { type ConnectionDependencies, type LogFields, SocketConnection } from './connection.ts';
-import { type ConsoleSockets, consoleHeaders, createConsoleSockets } from './console.ts';
-import { createGraphqlSockets } from './graphql.ts';
+import { type ConsoleSockets, consoleHeaders, createConsoleSockets } from './consoleprotocol.ts';
+import { createGraphqlSockets } from './graphqlprotocol.ts';
 import { OpenConnections } from './openconnections.ts';
-import { servePlain } from './plain.ts';
+import { servePlain } from './plainprotocol.ts';
 import { acceptUpgrade, createSocketServer, hasSupportedVersion, protocolVersions, type ServerSocket } from './socket.ts';
 
 /** The share of a drain's window before the first close. Until then the load balancer might send a reconnecting client here again. */

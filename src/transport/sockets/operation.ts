@@ -10,7 +10,7 @@ import { addCode } from '../http/exchange.ts';
 import type { SocketConnection } from './connection.ts';
 import type { Subscription } from './subscription.ts';
 
-interface OperationDependencies {
+export interface OperationDependencies {
   readonly services: Pick<Services, 'semaphore'>;
   readonly metrics: Metrics;
   readonly slowLog: SlowLog;
