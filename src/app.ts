@@ -43,7 +43,7 @@ import type { DemoOffer } from './transport/pages/desk.ts';
 import { type BoundRoute, bindRoute } from './transport/rest/route.ts';
 import { routes } from './transport/rest/routes.ts';
 import { warmUp } from './transport/rest/warmup.ts';
-import { SocketEndpoint } from './transport/sockets/endpoint.ts';
+import { SocketUpgrades } from './transport/sockets/upgrades.ts';
 import { UserRates } from './transport/sockets/userrates.ts';
 
 export interface App {
@@ -207,7 +207,7 @@ interface TransportDependencies extends Omit<HttpDependencies, 'addCorsHeaders' 
 
 interface Transports {
   readonly server: Server;
-  readonly sockets: SocketEndpoint;
+  readonly sockets: SocketUpgrades;
   /** The routes of v1, which the warm-up requests too. */
   readonly rest: readonly BoundRoute[];
 }
@@ -222,7 +222,7 @@ function openTransports(dependencies: TransportDependencies, lifecycle: Lifecycl
   const isAllowedOrigin = createOriginCheck(dependencies);
   const addCorsHeaders = createCors(isAllowedOrigin);
   const userRates = new UserRates();
-  const sockets = new SocketEndpoint({ ...dependencies, ...pipeline, socketLimit, userRates, isAllowedOrigin });
+  const sockets = new SocketUpgrades({ ...dependencies, ...pipeline, socketLimit, userRates, isAllowedOrigin });
   const server = createHttpServer({
     handler: createHttpHandler({ ...dependencies, addCorsHeaders, graphql, rest }),
     addCorsHeaders,

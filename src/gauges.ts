@@ -7,7 +7,7 @@ import { countInternalErrors } from './platform/faultlog.ts';
 import { countJobFailures } from './platform/jobs.ts';
 import type { Metrics } from './platform/metrics.ts';
 import type { ConnectionBuffers } from './transport/http/connectionbuffers.ts';
-import type { SocketEndpoint } from './transport/sockets/endpoint.ts';
+import type { SocketUpgrades } from './transport/sockets/upgrades.ts';
 
 /** What the gauges measure. */
 interface GaugeSources {
@@ -16,7 +16,7 @@ interface GaugeSources {
   readonly semaphore: KeyedSemaphore;
   readonly hubs: Hubs;
   readonly consoles: Consoles;
-  readonly sockets: SocketEndpoint;
+  readonly sockets: SocketUpgrades;
   readonly buffers: ConnectionBuffers;
   readonly buffersLimit: number;
 }

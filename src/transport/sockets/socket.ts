@@ -39,11 +39,11 @@ interface Receiver {
 }
 
 /**
- * A WebSocket with a reference to its connection, so that all sockets share the same listeners: without listeners of its own,
- * an idle socket takes less memory.
+ * A WebSocket with a reference to its listener, so that all sockets share the same functions as handlers of ws' events: without
+ * functions of its own, an idle socket takes less memory.
  */
 export class ServerSocket extends WebSocket {
-  connection: SocketListener | null = null;
+  listener: SocketListener | null = null;
   declare readonly _receiver: Receiver | null;
   #messagesAtOnce = 0;
   #bytesAtOnce = 0;
@@ -55,8 +55,8 @@ export class ServerSocket extends WebSocket {
   #isThrottled = false;
 
   /** Null for a socket that is closed at once: what it receives is counted, and ignored. */
-  listen(connection: SocketListener | null): void {
-    this.connection = connection;
+  listen(listener: SocketListener | null): void {
+    this.listener = listener;
     this.on('error', onError).on('ping', onPing).on('pong', onPong).on('message', onMessage).on('close', onClose);
   }
 
@@ -125,36 +125,36 @@ export class ServerSocket extends WebSocket {
   }
 }
 
-const connectionOf = (socket: WebSocket) => (socket as ServerSocket).connection;
+const listenerOf = (socket: WebSocket) => (socket as ServerSocket).listener;
 
-/** The connection of a socket that has received something. */
-function connectionOfReceived(socket: WebSocket, bytes: number): SocketListener | null {
+/** Counts what a socket has received; returns its listener. */
+function countReceived(socket: WebSocket, bytes: number): SocketListener | null {
   (socket as ServerSocket).countMessage(bytes);
-  return connectionOf(socket);
+  return listenerOf(socket);
 }
 
 /** ws closes a broken connection itself. Without a listener the error would end the process. */
 function onError(this: WebSocket, failure: Error): void {
-  const connection = connectionOf(this);
-  connection?.log.debug({ err: failure }, 'socket');
-  connection?.stop();
+  const listener = listenerOf(this);
+  listener?.log.debug({ err: failure }, 'socket');
+  listener?.stop();
 }
 
 function onPing(this: WebSocket, payload: Buffer): void {
-  connectionOfReceived(this, payload.length)?.receivePing(payload);
+  countReceived(this, payload.length)?.receivePing(payload);
 }
 
 function onPong(this: WebSocket, payload: Buffer): void {
-  connectionOfReceived(this, payload.length)?.countPong();
+  countReceived(this, payload.length)?.countPong();
 }
 
 function onMessage(this: WebSocket, data: RawData, isBinary: boolean): void {
   const bytes = data as Buffer;
-  connectionOfReceived(this, bytes.length)?.receive(bytes, isBinary);
+  countReceived(this, bytes.length)?.receive(bytes, isBinary);
 }
 
 function onClose(this: WebSocket, code: number): void {
-  connectionOf(this)?.onClosed(code);
+  listenerOf(this)?.onClosed(code);
 }
 
 export type SocketServer = Server<typeof ServerSocket>;

@@ -42,7 +42,7 @@ import { acceptUpgrade, createSocketServer, hasSupportedVersion, protocolVersion
 /** The share of a drain's window before the first close. Until then the load balancer might send a reconnecting client here again. */
 const DRAIN_DELAY_RATIO = 0.2;
 
-interface SocketEndpointDependencies extends Omit<ConnectionDependencies, 'openConnections'>, UpgradeDependencies {
+interface SocketUpgradesDependencies extends Omit<ConnectionDependencies, 'openConnections'>, UpgradeDependencies {
   readonly schema: GraphQLSchema;
   readonly getEnveloped: GetEnveloped;
   readonly trusted: TrustedDocuments;
@@ -73,8 +73,8 @@ interface AcceptedUpgrade {
 }
 
 /** Admits upgrades, and serves the sockets that they open: each by the protocol of its target. */
-export class SocketEndpoint {
-  readonly #dependencies: ConnectionDependencies & SocketEndpointDependencies;
+export class SocketUpgrades {
+  readonly #dependencies: ConnectionDependencies & SocketUpgradesDependencies;
   readonly #openConnections = new OpenConnections<SocketConnection>();
   /** For upgrades that no budget limits: of clients without a credential, and those beyond the budget of a user. */
   readonly #lineLimit = new LineLimit();
@@ -89,7 +89,7 @@ export class SocketEndpoint {
   });
   #isDraining = false;
 
-  constructor(dependencies: SocketEndpointDependencies) {
+  constructor(dependencies: SocketUpgradesDependencies) {
     this.#dependencies = { ...dependencies, openConnections: this.#openConnections };
     const { metrics, schema } = dependencies;
     // From the start, so that Prometheus also sees the first of a code as an increase.
