@@ -142,6 +142,13 @@ describe('floors', () => {
     expect(wrong).toEqual(exceptions);
   });
 
+  it('have a transport/http that knows none of the other folders of transport/', () => {
+    const shared = [...sources.keys()].filter((path) => path.startsWith('transport/http/'));
+    expect(shared.length).toBeGreaterThan(5);
+    const ofTransport = shared.flatMap(importsOf).filter((target) => target.startsWith('transport/'));
+    expect(ofTransport.filter((target) => !target.startsWith('transport/http/'))).toEqual([]);
+  });
+
   it('begin with a kernel that knows neither the database nor the machine', () => {
     const impure = /\bprisma\b|sqlstate|\bpg\b|\bP[12]\d{3}\b|'node:(?:fs|net|http|process|child_process)\b/i;
     const kernel = [...sources].filter(([path]) => path.startsWith('kernel/'));

@@ -1,38 +1,34 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import express, { type NextFunction, type RequestHandler } from 'express';
 import type { GraphQLSchema } from 'graphql';
-import { admit } from '../../access/admission.ts';
-import { readBearer } from '../../access/credential.ts';
-import { addRateLimitHeaders, RateLimitFault, type RateLimits } from '../../access/ratelimits.ts';
-import { Fault } from '../../kernel/fault.ts';
-import type { Pipeline } from '../../pipeline/pipeline.ts';
-import { toFault } from '../../platform/errors.ts';
-import type { Logger } from '../../platform/logger.ts';
-import { createProjectReader, type ReadProject } from '../graphql/handler.ts';
-import { addDesk, type DeskDependencies, deskDocument } from '../pages/desk.ts';
-import { addReference } from '../pages/reference.ts';
-import type { BoundRoute } from '../rest/route.ts';
-import { createRestRouter } from '../rest/router.ts';
-import type { ClientAddresses } from './addresses.ts';
-import type { ContextDependencies } from './context.ts';
-import { type AddCorsHeaders, answerCors } from './cors.ts';
-import { exchangeOf, type Middleware } from './exchange.ts';
-import { sendFault } from './faults.ts';
-import { addHealth, type HealthDependencies } from './health.ts';
-import { logRequests } from './requestlog.ts';
-import { sendJson } from './send.ts';
-import { readTarget } from './url.ts';
+import { admit } from '../access/admission.ts';
+import { readBearer } from '../access/credential.ts';
+import { addRateLimitHeaders, RateLimitFault } from '../access/ratelimits.ts';
+import { Fault } from '../kernel/fault.ts';
+import type { Pipeline } from '../pipeline/pipeline.ts';
+import { toFault } from '../platform/errors.ts';
+import type { Logger } from '../platform/logger.ts';
+import { createProjectReader, type ReadProject } from './graphql/handler.ts';
+import type { ClientAddresses } from './http/addresses.ts';
+import type { ContextDependencies } from './http/context.ts';
+import { type AddCorsHeaders, answerCors } from './http/cors.ts';
+import { exchangeOf, type Middleware } from './http/exchange.ts';
+import { sendFault } from './http/faults.ts';
+import { logRequests } from './http/requestlog.ts';
+import { readTarget } from './http/url.ts';
+import { createPageRouter, type PageDependencies } from './pages/router.ts';
+import type { BoundRoute } from './rest/route.ts';
+import { createRestRouter } from './rest/router.ts';
 
-export interface HttpDependencies extends ContextDependencies, HealthDependencies, Pick<DeskDependencies, 'demoOffer'> {
+export interface HttpDependencies extends ContextDependencies, PageDependencies {
   readonly schema: GraphQLSchema;
   readonly addresses: ClientAddresses;
   readonly addCorsHeaders: AddCorsHeaders;
   readonly pipeline: Pipeline;
   readonly graphql: Middleware;
   readonly rest: readonly BoundRoute[];
-  readonly rateLimits: RateLimits;
   readonly log: Logger;
-  readonly config: DeskDependencies['config'] & {
+  readonly config: PageDependencies['config'] & {
     readonly publicUrl: string | null;
     readonly compresses: boolean;
   };
@@ -44,10 +40,10 @@ export interface HttpDependencies extends ContextDependencies, HealthDependencie
  */
 export function createHttpHandler(dependencies: HttpDependencies): RequestListener {
   const { pipeline, schema, services, rest, graphql } = dependencies;
-  const router = createRouter();
+  const router = express.Router({ caseSensitive: true, strict: true });
   router.use(logRequests(dependencies));
   router.use(answerCors(dependencies.addCorsHeaders));
-  router.use(skipForOperations(createPages(dependencies)));
+  router.use(createPageRouter(dependencies));
   router.use(createRestRouter(rest, { ...dependencies, admitRequest: createAdmission(dependencies, readPathProject) }));
   router.use(createAdmission(dependencies, createProjectReader({ ...pipeline, ...services, schema })) as RequestHandler);
   router.all('/graphql', graphql as RequestHandler);
@@ -57,40 +53,6 @@ export function createHttpHandler(dependencies: HttpDependencies): RequestListen
     // Yoga reads a target that is not a path differently with each version of Node.js.
     request.url = readTarget(request.url ?? '');
     router(request as express.Request, response as express.Response, () => {});
-  };
-}
-
-function createRouter(): express.Router {
-  return express.Router({ caseSensitive: true, strict: true });
-}
-
-/** The pages, which need no credential and have a budget of their own, and the health endpoints. */
-function createPages(dependencies: HttpDependencies): express.Router {
-  const { rateLimits, tokens } = dependencies;
-  const router = createRouter();
-  /** Charges the budget of pages, whose responses do not show what is left of it. */
-  const chargePage: Middleware = async (request, _response, next) => {
-    await rateLimits.spendPage(exchangeOf(request).clientAddress);
-    next();
-  };
-  addHealth(router, dependencies);
-  addDesk(router, dependencies, chargePage);
-  addReference(router, deskDocument(dependencies), chargePage);
-  if (tokens.local) {
-    const { jwks } = tokens.local;
-    router.get('/.well-known/jwks.json', chargePage, (_request, response) =>
-      sendJson(response, 200, jwks, { 'Cache-Control': 'max-age=300' }),
-    );
-  }
-  return router;
-}
-
-/** Skips the router of the pages for v1 resources and for GraphQL, which are most requests. */
-function skipForOperations(pages: RequestHandler): Middleware {
-  return (request, response, next) => {
-    const { method, url = '' } = request;
-    if (url.startsWith('/v1/organizations/') || (method === 'POST' && url === '/graphql')) return next();
-    pages(request as express.Request, response as express.Response, next);
   };
 }
 
