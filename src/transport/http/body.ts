@@ -8,7 +8,7 @@ import { parseJson } from '../../kernel/json/exact.ts';
 import { countParts } from '../../kernel/json/scan.ts';
 import { Turns } from '../../kernel/turns.ts';
 import { declaresBody, isSmallBody, SMALL_BYTES } from './bodyheaders.ts';
-import { requestQueueOf } from './pipelining.ts';
+import { requestQueueOf } from './requestqueue.ts';
 import { readPath } from './url.ts';
 
 const MAX_BODY_BYTES = 1024 * 1024;

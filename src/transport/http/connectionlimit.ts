@@ -3,7 +3,8 @@ import type { Socket } from 'node:net';
 import { Fault } from '../../kernel/fault.ts';
 import { type ClientAddresses, normalizeAddress } from './addresses.ts';
 import { ConcurrencyLimit } from './concurrencylimit.ts';
-import { onceArrived, requestQueueOf } from './pipelining.ts';
+import { onceArrived } from './countedrequest.ts';
+import { requestQueueOf } from './requestqueue.ts';
 import { answerRaw } from './serverfaults.ts';
 
 /** How many connections of one address are rejected with a response at the same time; any more are closed without one. */

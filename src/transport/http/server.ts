@@ -6,9 +6,10 @@ import type { ClientAddresses } from './addresses.ts';
 import type { ConnectionBuffers } from './connectionbuffers.ts';
 import { ConnectionLimit, tooMany } from './connectionlimit.ts';
 import type { AddCorsHeaders } from './cors.ts';
+import { CountedRequest } from './countedrequest.ts';
 import { createResponseClass } from './countedresponse.ts';
-import { attachRequestQueue, QueuedRequest, RequestQueue, requestQueueOf, stopParsingWhenFull } from './pipelining.ts';
 import { checkHead, findHeadersFault, MAX_HEADERS } from './requesthead.ts';
+import { attachRequestQueue, type QueuedRequest, RequestQueue, requestQueueOf, stopParsingWhenFull } from './requestqueue.ts';
 import { answerClientError, answerEarly, answerRaw, destroyOnError } from './serverfaults.ts';
 import { isOfferIgnored, isWebSocket, replay, type Upgrade, upgradeOptions } from './upgradeoffer.ts';
 
@@ -72,7 +73,7 @@ export function createHttpServer(dependencies: ServerDependencies): Server {
     keepAliveTimeout: config.trustedProxies.length > 0 ? KEEP_ALIVE_BEHIND_PROXIES_MS : KEEP_ALIVE_MS,
     ...upgradeOptions,
     requireHostHeader: false,
-    IncomingMessage: QueuedRequest as typeof IncomingMessage,
+    IncomingMessage: CountedRequest as typeof IncomingMessage,
     ServerResponse: createResponseClass({ buffers, addresses, stallTimeoutMs }),
   });
   server.maxHeadersCount = MAX_HEADERS;

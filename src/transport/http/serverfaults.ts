@@ -3,10 +3,11 @@ import { type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { Fault, statusByCode } from '../../kernel/fault.ts';
+import { TOO_MANY_CHUNKS } from './countedrequest.ts';
 import { readRequestId } from './exchange.ts';
 import { faultHeaders, restBody } from './faults.ts';
 import { standardHeaders } from './headers.ts';
-import { requestQueueOf, TOO_MANY_CHUNKS } from './pipelining.ts';
+import { requestQueueOf } from './requestqueue.ts';
 
 /** How long an answered socket stays open, so that the client can read the response. */
 const LINGER_MS = 1_000;
