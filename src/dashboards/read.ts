@@ -1,8 +1,9 @@
 import { hasRole, type InProject, type ProjectScope, projectIdsOf } from '../access/scope.ts';
+import type { FieldReader } from '../graph/fieldreader.ts';
 import type { Slice } from '../graph/keyset.ts';
 import { pickInProject } from '../graph/node.ts';
 import { type Order, rangeOf, sortRows } from '../graph/order.ts';
-import type { FieldReader, Sized } from '../graph/responsebudget.ts';
+import type { Sized } from '../graph/responsebudget.ts';
 import type { IdRange } from '../kernel/page.ts';
 import { groupRows, pickCounts } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';

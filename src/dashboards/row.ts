@@ -1,5 +1,5 @@
 import type { ProjectScope } from '../access/scope.ts';
-import type { FieldReader } from '../graph/responsebudget.ts';
+import type { FieldReader } from '../graph/fieldreader.ts';
 
 /** A row of the table `dashboards`. */
 export interface DashboardRow {

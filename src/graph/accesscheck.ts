@@ -11,7 +11,7 @@ import {
 } from 'graphql';
 import type { ProjectIds } from '../access/scope.ts';
 import type { Context } from './context.ts';
-import { listRootFields, type ParsedOperation, readArgument } from './selection.ts';
+import { listRootFields, ObjectArgument, type ParsedOperation, readArgument } from './parsedoperation.ts';
 
 /** The `ID` arguments of a root field, and those of its `input`, by name, as far as they are present. */
 type ResourceIds = Readonly<Record<string, string>>;
@@ -80,12 +80,13 @@ function* walkFieldIds(parsed: ParsedOperation) {
 /** Null if a required id is missing or malformed. */
 function readIds(field: GraphQLField<unknown, unknown>, node: FieldNode, parsed: ParsedOperation): ResourceIds | null {
   const ids: Record<string, string> = {};
-  const collect = (definitions: readonly Definition[], read: ReadByName): boolean =>
+  const collect = (definitions: readonly Definition[], read: (name: string) => unknown): boolean =>
     definitions.every((definition) => {
       const { name, type } = definition;
       const named = getNamedType(type);
       const value = read(name);
-      if (isInputObjectType(named) && name === 'input') return isReader(value) && collect(Object.values(named.getFields()), value);
+      if (isInputObjectType(named) && name === 'input')
+        return value instanceof ObjectArgument && collect(Object.values(named.getFields()), value.field);
       const isId = named === GraphQLID && !isListType(getNullableType(type));
       if (!isId || isOmitted(definition, value)) return true;
       if (typeof value !== 'string' && !Number.isInteger(value)) return false;
@@ -102,8 +103,3 @@ type Definition = Pick<GraphQLInputField, 'name' | 'type' | 'defaultValue'>;
 function isOmitted(definition: Definition, value: unknown): boolean {
   return (value === undefined || value === null) && !isRequiredInputField(definition as GraphQLInputField);
 }
-
-/** Reads an argument of a field, or a field of an input object. */
-type ReadByName = (name: string) => unknown;
-
-const isReader = (value: unknown): value is ReadByName => typeof value === 'function';

@@ -6,8 +6,8 @@ import { parseUuid } from '../kernel/uuid.ts';
 import { builder } from './builder.ts';
 import type { Context, LoadMany } from './context.ts';
 import { pageCost } from './cost.ts';
+import { type FieldReader, openReader, withoutHeavyFields } from './fieldreader.ts';
 import type { LoadInScope } from './requestloaders.ts';
-import { type FieldReader, openReader, withoutHeavyFields } from './responsebudget.ts';
 
 /** The most ids in one call of `nodes`. */
 const MAX_NODES = 100;

@@ -1,6 +1,6 @@
 import { type DocumentNode, OperationTypeNode, type SelectionSetNode, visit } from 'graphql';
 import { getOrInsert } from '../kernel/map.ts';
-import { groupFields, hasArgument, listRootFields, type ParsedOperation } from './selection.ts';
+import { groupFields, hasArgument, listRootFields, type ParsedOperation } from './parsedoperation.ts';
 
 /**
  * The number of requests that an operation counts as: the root fields of a mutation, of which each writes as much as a request of

@@ -1,10 +1,8 @@
 import { setImmediate as nextImmediate } from 'node:timers/promises';
 import { type GraphQLResolveInfo, responsePathAsArray } from 'graphql';
 import type { FairLimit } from '../kernel/fairlimit.ts';
-import { Fault } from '../kernel/fault.ts';
 import { toJsonParts } from '../kernel/json/text.ts';
-import { exceedsBytes, findOverflow } from '../kernel/size.ts';
-import { findSelected } from './selection.ts';
+import { type LimitExceeded, responseTooLarge } from './responseoverflow.ts';
 
 /** A row with the size of its heavy columns in bytes, whether they were read or not. */
 export interface Sized {
@@ -17,28 +15,9 @@ export interface Sized {
  */
 export type ReadWithinBudget = <Row extends Sized>(load: (bytesLeft: number | null) => Promise<Row[]>) => Promise<Row[]>;
 
-/**
- * Reads the rows of a field. It is an argument of `loadBatched`, where arguments are told apart by their JSON; all readers of a
- * request that read heavy columns share its budget.
- */
-export class FieldReader {
-  /** `selected` are the heavy fields that are selected: `rows` reads no others, and counts no others. */
-  constructor(
-    readonly selected: ReadonlySet<string>,
-    readonly rows: ReadWithinBudget,
-  ) {}
-
-  toJSON(): string {
-    return `heavy fields: ${[...this.selected].join()}`;
-  }
-}
-
-/** Reads rows without their heavy columns. */
-export const withoutHeavyFields = new FieldReader(new Set(), (load) => load(null));
-
-/** Runs a task when one of the slots for large responses is free; the slot is taken until the task has ended. */
 interface BudgetDependencies {
   readonly maxBytes: number;
+  /** Runs a task when one of the slots for large responses is free; the slot is taken until the task has ended. */
   readonly runInSlot: (task: () => Promise<void>) => Promise<void>;
   /** Called after a wait for the slot, in milliseconds; rejects if the request may go on no longer. */
   readonly admitAfter: (waitedMs: number) => Promise<void>;
@@ -193,49 +172,6 @@ export interface ResponseContext {
   findResponseBudget(): ResponseBudget | null;
   /** The JSON text of the response. A large response is serialized in steps, with other work in between. */
   serializeResponse(body: unknown): string | Promise<Buffer>;
-}
-
-/** The reader for the rows of a field: it reads the heavy fields that are selected. */
-export function openReader(context: ResponseContext, info: GraphQLResolveInfo, heavyFields: ReadonlySet<string>): FieldReader {
-  const selected = findSelected(info, heavyFields);
-  return selected.size === 0 ? withoutHeavyFields : openHeavyReader(context, info.path, selected);
-}
-
-/** The reader for rows with heavy columns; a list that exceeds the budget is named by the path. */
-export function openHeavyReader(context: ResponseContext, path: GraphQLResolveInfo['path'], selected: ReadonlySet<string>): FieldReader {
-  return new FieldReader(selected, (load) => context.openResponseBudget().read(path, load));
-}
-
-/** The limit that a response exceeds, and the place where it does. */
-interface LimitExceeded {
-  readonly maxBytes: number;
-  /** The response names that lead to the list or field; empty if no single place exceeds the limit. */
-  readonly path: readonly string[];
-}
-
-/** Checks, before a response is serialized, whether it is too large; null if it is not. */
-export function findResponseOverflow(result: unknown, context: ResponseContext): LimitExceeded | null {
-  const { maxBytes } = context.services.responseLimits;
-  const exceeded = context.findResponseBudget()?.exceeded;
-  if (exceeded) return exceeded;
-  if (!exceedsBytes(result, maxBytes)) return null;
-  const [, ...path] = findOverflow(result, maxBytes) ?? [];
-  const end = path.findIndex((key) => typeof key === 'number');
-  return { maxBytes, path: (end < 0 ? path : path.slice(0, end)).map(String) };
-}
-
-/** The `invalid_request` for a response that is too large, with advice on what to request less of. */
-export function responseTooLarge({ maxBytes, path }: LimitExceeded, advice = adviseOn(path)): Fault {
-  return Fault.invalidRequest(`The response would take more than ${maxBytes} bytes: ${advice}.`);
-}
-
-const MAX_PLACE_LENGTH = 200;
-
-function adviseOn(path: readonly string[]): string {
-  const names = path.join('.');
-  // An alias is chosen by the client and may itself be long.
-  const place = names.length > MAX_PLACE_LENGTH ? `${names.slice(0, MAX_PLACE_LENGTH)}…` : names;
-  return place === '' ? 'ask for less at once' : `ask for fewer items of \`${place}\`, or for fewer of their fields`;
 }
 
 function namesOf(path: GraphQLResolveInfo['path']): string[] {

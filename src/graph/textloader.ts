@@ -2,7 +2,8 @@ import type { GraphQLResolveInfo } from 'graphql';
 import { pickRows } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';
 import type { Context } from './context.ts';
-import { type FieldReader, openHeavyReader, type Sized } from './responsebudget.ts';
+import { type FieldReader, openHeavyReader } from './fieldreader.ts';
+import type { Sized } from './responsebudget.ts';
 
 /** A long text, with the id of its row; empty if it does not fit in the budget. */
 export interface SizedText extends Sized {

@@ -1,6 +1,6 @@
 import { columnsOf, type InProject } from '../access/scope.ts';
+import type { FieldReader } from '../graph/fieldreader.ts';
 import type { Slice } from '../graph/keyset.ts';
-import type { FieldReader } from '../graph/responsebudget.ts';
 import { groupRows, pickCounts } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';
 import { type FoundNotification, type ListedRow, loadListed } from './find.ts';

@@ -1,6 +1,7 @@
 import { columnsOf, type InProject, type ProjectScope } from '../access/scope.ts';
+import type { FieldReader } from '../graph/fieldreader.ts';
 import { pickInProject } from '../graph/node.ts';
-import type { FieldReader, Sized } from '../graph/responsebudget.ts';
+import type { Sized } from '../graph/responsebudget.ts';
 import type { Database } from '../platform/database.ts';
 import { type HeavyColumns, heavyColumnsOf } from './heavycolumns.ts';
 import type { Notification } from './log.ts';

@@ -1,6 +1,6 @@
 import { type ProjectScope, projectIdsOf } from '../access/scope.ts';
+import type { FieldReader } from '../graph/fieldreader.ts';
 import type { Slice } from '../graph/keyset.ts';
-import type { FieldReader } from '../graph/responsebudget.ts';
 import { clampPage, hasPage, makePage, type Page, type PageRequest } from '../kernel/page.ts';
 import { groupRows, pickCounts } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';

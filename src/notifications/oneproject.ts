@@ -1,6 +1,7 @@
 import type { ProjectScope } from '../access/scope.ts';
+import type { FieldReader } from '../graph/fieldreader.ts';
 import type { Slice } from '../graph/keyset.ts';
-import type { FieldReader, Sized } from '../graph/responsebudget.ts';
+import type { Sized } from '../graph/responsebudget.ts';
 import { clampPage, makePage, type Page, type PageRequest, pageOffset } from '../kernel/page.ts';
 import type { Database } from '../platform/database.ts';
 import type { Query } from '../platform/query.ts';

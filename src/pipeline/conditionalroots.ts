@@ -1,5 +1,5 @@
 import { type DocumentNode, GraphQLError, Kind, OperationTypeNode } from 'graphql';
-import { listSelections } from '../graph/selection.ts';
+import { listSelections } from '../graph/parsedoperation.ts';
 
 const conditionalDirectives: ReadonlySet<string> = new Set(['skip', 'include']);
 

@@ -2,7 +2,7 @@ import { maxAliasesPlugin } from '@escape.tech/graphql-armor-max-aliases';
 import { type DocumentNode, Lexer, type ParseOptions, Source, TokenKind, visit } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { LIMITS, tooLarge } from '../graph/cost.ts';
-import { responseNameOf } from '../graph/selection.ts';
+import { responseNameOf } from '../graph/parsedoperation.ts';
 import { Fault } from '../kernel/fault.ts';
 import { exceedsDepth, MAX_REQUEST_DEPTH } from '../kernel/json/depth.ts';
 import { getOrInsert } from '../kernel/map.ts';

@@ -7,7 +7,7 @@ import { addRateLimitHeaders, RateLimitFault } from '../../access/ratelimits.ts'
 import { openProject, type ProjectScope } from '../../access/scope.ts';
 import type { Viewer } from '../../access/viewer.ts';
 import type { Services } from '../../graph/context.ts';
-import { listSelections } from '../../graph/selection.ts';
+import { listSelections } from '../../graph/parsedoperation.ts';
 import { socketPaths } from '../../graph/socketpaths.ts';
 import { Fault } from '../../kernel/fault.ts';
 import { parseUuid } from '../../kernel/uuid.ts';
