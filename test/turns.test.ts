@@ -71,7 +71,7 @@ it('a turn that took long is followed by a pause as long', async () => {
 class OneEvent extends Source {
   readonly events = [{}];
 
-  constructor(readonly owner: string) {
+  constructor(readonly turnKey: string) {
     super();
   }
 

@@ -23,8 +23,8 @@ export abstract class Source<Event extends object = object> implements AsyncIter
   #failure: unknown = null;
   #hasThrown = false;
 
-  /** Whose events these are: the user. */
-  abstract readonly owner: string;
+  /** The key of the turns in which work on the events blocks the event loop: the user. */
+  abstract readonly turnKey: string;
 
   /** The next event in memory; null while there is none, and after the end. */
   abstract read(): Event | null;
@@ -78,7 +78,7 @@ export abstract class Source<Event extends object = object> implements AsyncIter
       const value = this.read();
       if (value) {
         // The consumer renders the event as soon as it gets it, so the events of one user's many streams are handed out in turns.
-        await turns.take(this.owner);
+        await turns.take(this.turnKey);
         if (!this.#isEnded) return { done: false, value };
       }
       if (this.#failure && !this.#hasThrown) {

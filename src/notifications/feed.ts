@@ -98,7 +98,7 @@ class Feed extends Source<FeedEvent> implements Evictable, Subscriber, RetriedQu
     return entry.event;
   }
 
-  get owner(): string {
+  get turnKey(): string {
     return this.#scope.viewer.userId;
   }
 

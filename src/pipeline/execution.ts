@@ -38,7 +38,7 @@ const pauses = new Pauses();
 
 async function executeWithPermit(args: OperationArgs): Promise<ExecutionResult> {
   const context = args.contextValue;
-  const owner = context.exchange?.turnOwner ?? context.viewer?.userId ?? 'anonymous';
+  const owner = context.exchange?.turnKey ?? context.viewer?.userId ?? 'anonymous';
   const permit = context.services.costlySemaphore.acquire(owner, () => 0);
   const beganAt = performance.now();
   try {

@@ -11,7 +11,7 @@ export interface ErrorRecorder {
 /** The request of an operation over HTTP. */
 interface OperationExchange extends ErrorRecorder {
   /** The user; without one, all clients without a credential together. */
-  readonly turnOwner: string;
+  readonly turnKey: string;
   operation: string | null;
   /** The client's name for it. */
   operationName: string | null;

@@ -7,7 +7,7 @@ import { describeFileFailure, OperatorError } from './operatorerror.ts';
 /** Another process owns the folder: the message names it. */
 export class FolderLockedError extends OperatorError {}
 
-interface Owner {
+interface FolderOwner {
   readonly pid: number;
   readonly command: string;
   readonly since: string;
@@ -53,7 +53,7 @@ export async function lockFolder(folder: string): Promise<() => Promise<void>> {
   return release;
 }
 
-async function claim(folder: string, address: (name: string) => string, self: Owner): Promise<void> {
+async function claim(folder: string, address: (name: string) => string, self: FolderOwner): Promise<void> {
   const numbers = await listClaims(folder);
   const last = numbers.at(-1) ?? 0;
   if (last > 0) {
@@ -73,7 +73,7 @@ async function claim(folder: string, address: (name: string) => string, self: Ow
 }
 
 /** Returns false where the number is taken. */
-async function linkClaim(folder: string, number: number, self: Owner): Promise<boolean> {
+async function linkClaim(folder: string, number: number, self: FolderOwner): Promise<boolean> {
   const draft = join(folder, `${self.socket}.draft`);
   try {
     await writeFile(draft, JSON.stringify(self), { mode: 0o600 });
@@ -96,10 +96,10 @@ async function listClaims(folder: string): Promise<number[]> {
 }
 
 /** The owner that a claim names. Null where a newer owner has just removed the claim. */
-async function readClaim(path: string): Promise<Owner | null> {
+async function readClaim(path: string): Promise<FolderOwner | null> {
   try {
-    const owner: Partial<Owner> | null = JSON.parse(await readFile(path, 'utf8'));
-    if (typeof owner?.socket === 'string') return owner as Owner;
+    const owner: Partial<FolderOwner> | null = JSON.parse(await readFile(path, 'utf8'));
+    if (typeof owner?.socket === 'string') return owner as FolderOwner;
     throw new Error('there is no owner in it');
   } catch (failure) {
     if ((failure as NodeJS.ErrnoException).code === 'ENOENT') return null;
@@ -121,7 +121,7 @@ function isListening(path: string): Promise<boolean> {
   });
 }
 
-function explainOwner(folder: string, owner: Owner): string {
+function explainOwner(folder: string, owner: FolderOwner): string {
   return [
     `${folder} is in use by process ${owner.pid} (${owner.command}), since ${owner.since}.`,
     'The embedded database serves one process at a time: stop that one first, choose another DATA_DIR,',

@@ -6,7 +6,7 @@ import type { EventRenderer } from '../../src/transport/delivery/renderer.ts';
 import type { SocketConnection } from '../../src/transport/sockets/connection.ts';
 
 class Events extends Source {
-  readonly owner = 'somebody';
+  readonly turnKey = 'somebody';
   #left = 1;
   released = 0;
   override release(): void {

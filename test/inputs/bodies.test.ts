@@ -186,7 +186,7 @@ it.each([
   const closed = new Promise((resolve) => request.socket.on('error', () => {}).once('close', resolve));
   client.destroy();
   await closed;
-  await expect(readJsonObject(request, response, { turnOwner: '', bodyBytes: 0 })).rejects.toMatchObject({
+  await expect(readJsonObject(request, response, { turnKey: '', bodyBytes: 0 })).rejects.toMatchObject({
     code: 'invalid_request',
   });
   server.close();
@@ -230,7 +230,7 @@ it('keeps at most eight large bodies in memory, four of an owner, until they are
   const waiting: ServerResponse[] = [];
   const server = createServer(
     (request, response) =>
-      void readJsonObject(request, response, { turnOwner: String(request.headers['x-from']), bodyBytes: 0 }).then(
+      void readJsonObject(request, response, { turnKey: String(request.headers['x-from']), bodyBytes: 0 }).then(
         () => waiting.push(response),
         () => response.end('refused'),
       ),
@@ -261,7 +261,7 @@ it('a request that goes on, as a stream does, does not keep the bytes of its bod
   const held: IncomingMessage[] = [];
   const server = createServer((request, response) => {
     held.push(request);
-    void readJsonObject(request, response, { turnOwner: '', bodyBytes: 0 }).then(() => response.end('done'));
+    void readJsonObject(request, response, { turnKey: '', bodyBytes: 0 }).then(() => response.end('done'));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -281,7 +281,7 @@ it('an owner of many large bodies waits for themselves, and others for none of t
   const begun: Array<{ from: string; response: ServerResponse }> = [];
   const server = createServer((request, response) => {
     const from = String(request.headers['x-from']);
-    void readJsonObject(request, response, { turnOwner: from, bodyBytes: 0 }).then(() => begun.push({ from, response }));
+    void readJsonObject(request, response, { turnKey: from, bodyBytes: 0 }).then(() => begun.push({ from, response }));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

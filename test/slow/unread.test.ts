@@ -143,7 +143,7 @@ it('bodies that come slowly are counted like responses that go slowly', async ()
   const opened = await openServer({
     unread: { perAddress: 2 * MEBIBYTE, inAll: 64 * MEBIBYTE },
     handler: (request, response) =>
-      void readJsonObject(request, response, { turnOwner: '', bodyBytes: 0 }).then(
+      void readJsonObject(request, response, { turnKey: '', bodyBytes: 0 }).then(
         ({ text }) => response.end(String(String(text).length)),
         () => response.destroy(),
       ),

@@ -24,7 +24,7 @@ interface DeliveryOptions {
  * Delivers the events of a source to a connection as fast as its peer reads. While nothing is buffered for the peer, the
  * events in memory are sent at once, in one write. Otherwise the delivery waits in the connection's write queue, and
  * meanwhile reads and fetches nothing from the source. So does one whose events took long to render, as they may repeat a text under
- * many aliases: each of its writes takes a turn of the source's owner.
+ * many aliases: each of its writes takes a turn of the source's user.
  */
 export class Delivery implements Consumer, QueuedDelivery {
   #isQueued = false;
@@ -71,7 +71,7 @@ export class Delivery implements Consumer, QueuedDelivery {
 
   async writeNext(): Promise<void> {
     if (this.source.needsFetch && !this.connection.hasPendingBytes) await this.source.fetch();
-    if (this.#isSlow) await turns.take(this.source.owner);
+    if (this.#isSlow) await turns.take(this.source.turnKey);
     this.#isQueued = false;
     if (!this.source.isEnded) this.#deliver();
   }

@@ -139,8 +139,8 @@ class GraphqlHandler {
   }
 
   /** Waits for the turn to parse a document; after a long wait the viewer is admitted again, as after one for a permit. */
-  async #takeTurn(text: string, context: Context, { turnOwner }: Exchange): Promise<void> {
-    const turn = this.dependencies.pipeline.documents.takeTurn(turnOwner, text);
+  async #takeTurn(text: string, context: Context, { turnKey }: Exchange): Promise<void> {
+    const turn = this.dependencies.pipeline.documents.takeTurn(turnKey, text);
     if (!turn) return;
     const beganAt = performance.now();
     await turn;

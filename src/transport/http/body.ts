@@ -28,10 +28,10 @@ const bodyTurns = new Turns();
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** Whose body is read. */
-interface BodyOwner {
+/** The request whose body is read. */
+interface BodyExchange {
   /** The user; without one, all clients without a credential together. */
-  readonly turnOwner: string;
+  readonly turnKey: string;
   /** The size of the decompressed body, in bytes, once it has been read. */
   bodyBytes: number;
 }
@@ -39,23 +39,23 @@ interface BodyOwner {
 /**
  * The body as a JSON object; an empty body is an empty object. Throws `invalid_request` for what is too large, not
  * JSON, not an object, of another media type, or not UTF-8: nothing is repaired on the way in. A large body, or a compressed
- * one, waits until few others are in memory, and behind others of its owner; what was parsed is in memory until the
+ * one, waits until few others are in memory, and behind others of its user; what was parsed is in memory until the
  * response is written.
  */
-export async function readJsonObject(request: IncomingMessage, response: ServerResponse, owner: BodyOwner): Promise<JsonObject> {
+export async function readJsonObject(request: IncomingMessage, response: ServerResponse, exchange: BodyExchange): Promise<JsonObject> {
   const { 'transfer-encoding': coding = 'chunked', 'content-encoding': given } = request.headers;
   if (coding.toLowerCase() !== 'chunked') throw Fault.invalidRequest('The transfer coding is not supported.');
   const encoding = given?.toLowerCase() || 'identity';
   if (encoding !== 'identity' && !decoders.has(encoding)) throw Fault.invalidRequest('The content encoding is not supported.');
   const body = await readBody(request);
-  if (encoding === 'identity' && body.bytes.length <= SMALL_BYTES) return parseObject(request, body.bytes, owner);
+  if (encoding === 'identity' && body.bytes.length <= SMALL_BYTES) return parseObject(request, body.bytes, exchange);
   return new Promise((resolve, reject) => {
-    void largeBodies.run(owner.turnOwner, async () => {
+    void largeBodies.run(exchange.turnKey, async () => {
       try {
         if (response.destroyed) throw unreadableBody();
         const bytes = await decode(encoding, body.bytes);
-        await bodyTurns.take(owner.turnOwner);
-        resolve(parseObject(request, bytes, owner));
+        await bodyTurns.take(exchange.turnKey);
+        resolve(parseObject(request, bytes, exchange));
         if (bytes.length <= SMALL_BYTES) return;
       } catch (failure) {
         return reject(failure);
@@ -67,8 +67,8 @@ export async function readJsonObject(request: IncomingMessage, response: ServerR
   });
 }
 
-function parseObject({ headersDistinct, url = '' }: IncomingMessage, bytes: Buffer, owner: BodyOwner): JsonObject {
-  owner.bodyBytes = bytes.length;
+function parseObject({ headersDistinct, url = '' }: IncomingMessage, bytes: Buffer, exchange: BodyExchange): JsonObject {
+  exchange.bodyBytes = bytes.length;
   if (bytes.length === 0) return {};
   // `headers` has only the first of several; a proxy may have read another one.
   const [mediaType, ...more] = headersDistinct['content-type'] ?? [];

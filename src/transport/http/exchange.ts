@@ -119,16 +119,16 @@ export class Exchange {
     return this.dependencies.addresses.of(this.request);
   }
 
-  /** The owner that limits of concurrent work are counted by: the user, or the client address without one. */
-  get owner(): string {
+  /** The key of the permit that the request runs with: the user, or the client address without one. */
+  get permitKey(): string {
     return this.viewer?.userId ?? this.clientAddress;
   }
 
   /**
-   * The owner whose turn it is when work of the request blocks the event loop: the user, or all clients without a credential together,
+   * The key of the turns in which work of the request blocks the event loop: the user, or all clients without a credential together,
    * as one of them may have many addresses.
    */
-  get turnOwner(): string {
+  get turnKey(): string {
     return this.viewer?.userId ?? 'anonymous';
   }
 

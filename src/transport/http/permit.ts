@@ -23,7 +23,7 @@ export function withPermit(
     const readsEarly = hasBody && isSmallBody(request);
     const admittedAt = performance.now();
     if (readsEarly) await exchange.readBody().catch(() => null);
-    const permit = semaphore.acquire(exchange.owner, () => (readsEarly ? Number(request.headers['content-length'] ?? 0) : 0));
+    const permit = semaphore.acquire(exchange.permitKey, () => (readsEarly ? Number(request.headers['content-length'] ?? 0) : 0));
     exchange.releasePermit = permit.release;
     try {
       if (permit.acquired) {

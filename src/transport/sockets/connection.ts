@@ -228,8 +228,8 @@ export class SocketConnection implements Principal {
     });
   }
 
-  /** The owner that limits of concurrent work are counted by: the user, or the client address before the user is known. */
-  get owner(): string {
+  /** The key of the permits that operations run with: the user, or the client address before the user is known. */
+  get permitKey(): string {
     return this.viewer?.userId ?? this.address;
   }
 

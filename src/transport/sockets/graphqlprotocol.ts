@@ -168,8 +168,8 @@ class GraphqlProtocol implements Protocol, GraphqlWs {
       if (connection.viewer) await rateLimits.spendUser(connection.viewer.userId);
       await operation.acquirePermit(payload);
       const hash = readHash(payload);
-      await connection.authorize();
-      if (hash === null) await documents.takeTurn(connection.owner, payload.query);
+      const { userId } = await connection.authorize();
+      if (hash === null) await documents.takeTurn(userId, payload.query);
       connection.requireOpen();
       if (operation.isCompleted) throw Fault.invalidRequest('The operation was completed before it began.');
       const pipeline = getEnveloped({

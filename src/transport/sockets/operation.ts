@@ -52,7 +52,7 @@ export class SocketOperation {
   /** Waits for a permit of the user's semaphore. The credential is checked afterwards. */
   async acquirePermit(payload: SubscribePayload): Promise<void> {
     const { semaphore } = this.dependencies.services;
-    const permit = semaphore.acquire(this.connection.owner, () => Buffer.byteLength(toJsonText(payload)));
+    const permit = semaphore.acquire(this.connection.permitKey, () => Buffer.byteLength(toJsonText(payload)));
     this.#awaited = permit;
     if (this.isAbandoned) this.withdraw();
     if (permit.acquired) await recordDuration(permit.acquired, (milliseconds) => this.recordWait(milliseconds));
