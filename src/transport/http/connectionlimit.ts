@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import { ConcurrencyLimit } from '../../kernel/concurrencylimit.ts';
 import { Fault } from '../../kernel/fault.ts';
 import { type ClientAddresses, normalizeAddress } from './addresses.ts';
-import { ConcurrencyLimit } from './concurrencylimit.ts';
 import { onceArrived } from './countedrequest.ts';
 import { requestQueueOf } from './requestqueue.ts';
 import { answerRaw } from './serverfaults.ts';

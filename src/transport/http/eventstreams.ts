@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { setImmediate as nextIteration } from 'node:timers/promises';
+import { ConcurrencyLimit } from '../../kernel/concurrencylimit.ts';
 import { Fault } from '../../kernel/fault.ts';
-import { ConcurrencyLimit, tooManySockets, tooManyStreams } from './concurrencylimit.ts';
 
 const emptyBuffer = Buffer.alloc(0);
 
@@ -74,4 +74,14 @@ export class EventStreams {
       response.end();
     }
   }
+}
+
+/** The fault of a user who has as many WebSockets and event streams open as they may. */
+export function tooManySockets({ max }: ConcurrencyLimit): Fault {
+  return Fault.quotaReached(`A user may have ${max} WebSockets and event streams open at once.`, { quota: 'sockets_per_user', limit: max });
+}
+
+/** The fault of a user who has as many event streams open as they may. */
+function tooManyStreams({ max }: ConcurrencyLimit): Fault {
+  return Fault.quotaReached(`A user may have ${max} event streams open at once.`, { quota: 'event_streams_per_user', limit: max });
 }

@@ -1,5 +1,3 @@
-import { Fault } from '../../kernel/fault.ts';
-
 /** Counts what each key, a client address or a user, has open at the same time in this process, against a limit for each. */
 export class ConcurrencyLimit {
   readonly #open = new Map<string, number>();
@@ -26,14 +24,4 @@ export class ConcurrencyLimit {
   isFull(key: string): boolean {
     return this.count(key) >= this.max;
   }
-}
-
-/** The fault of a user who has as many WebSockets and event streams open as they may. */
-export function tooManySockets({ max }: ConcurrencyLimit): Fault {
-  return Fault.quotaReached(`A user may have ${max} WebSockets and event streams open at once.`, { quota: 'sockets_per_user', limit: max });
-}
-
-/** The fault of a user who has as many event streams open as they may. */
-export function tooManyStreams({ max }: ConcurrencyLimit): Fault {
-  return Fault.quotaReached(`A user may have ${max} event streams open at once.`, { quota: 'event_streams_per_user', limit: max });
 }
