@@ -1,4 +1,4 @@
-import type { FieldReader } from '../graph/responsebudget.ts';
+import type { FieldReader } from '../graph/fieldreader.ts';
 
 /** The fields that may be large: a list reads each only when it is selected, and within the budget of its response. */
 export const heavyFields: ReadonlySet<string> = new Set(['body', 'data']);
