@@ -73,14 +73,13 @@ function keepTextsOf(type: GraphQLInputType, value: unknown, part: JsonPart | un
   return result;
 }
 
-/** A literal as JSON text, with its numbers as the document spells them. Undefined for an absent variable. */
+/** A literal of JSON as text, with its numbers as the document spells them. Undefined for an absent variable. */
 export function literalText(node: ValueNode, variables: Readonly<Record<string, unknown>> | null | undefined): string | undefined {
   switch (node.kind) {
     case Kind.INT:
     case Kind.FLOAT:
       return node.value;
     case Kind.STRING:
-    case Kind.ENUM:
     case Kind.BOOLEAN:
       return JSON.stringify(node.value);
     case Kind.NULL:

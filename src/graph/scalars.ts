@@ -1,4 +1,4 @@
-import { GraphQLError, type ValueNode, valueFromASTUntyped } from 'graphql';
+import { GraphQLError, Kind, type ValueNode, valueFromASTUntyped } from 'graphql';
 import { jsonProblem, sizeProblem } from '../kernel/json/canonical.ts';
 import { survivesRoundTrip } from '../kernel/json/scan.ts';
 import { JsonText } from '../kernel/json/text.ts';
@@ -55,8 +55,16 @@ type Variables = Readonly<Record<string, unknown>> | null | undefined;
 const bareVariables = new WeakMap<object, Record<string, unknown>>();
 const withoutPrototype = (variables: object): Record<string, unknown> => Object.assign(Object.create(null), variables);
 
+/** Undefined for an unquoted word: GraphQL reads it as a value of an enum, which no scalar has. */
 function valueOfLiteral(node: ValueNode, variables: Variables): unknown {
-  return valueFromASTUntyped(node, variables);
+  return node.kind === Kind.ENUM ? undefined : valueFromASTUntyped(node, variables);
+}
+
+/** Whether a literal has an unquoted word at any level. */
+function hasWord(node: ValueNode): boolean {
+  if (node.kind === Kind.LIST) return node.values.some(hasWord);
+  if (node.kind === Kind.OBJECT) return node.fields.some(({ value }) => hasWord(value));
+  return node.kind === Kind.ENUM;
 }
 
 /** The characters that variables have added to the JSON literals of an operation so far, by these variables. */
@@ -69,6 +77,7 @@ const addedLengths = new WeakMap<object, number>();
  */
 function jsonOfLiteral(maxBytes: number) {
   return (node: ValueNode, variables: Variables): unknown => {
+    if (hasWord(node)) reject('Not a JSON value.');
     const added = (variables && addedLengths.get(variables)) ?? 0;
     if (added > MAX_JSON_BYTES) reject(`Variables may add ${MAX_JSON_BYTES} characters to the JSON literals of a document.`);
     const ownLength = (node.loc?.end ?? 0) - (node.loc?.start ?? 0);
