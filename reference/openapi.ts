@@ -10,7 +10,8 @@ import {
   Kind,
   type SelectionSetNode,
 } from 'graphql';
-import type { FieldConstraints, VariableBinding } from '../src/graph/variables.ts';
+import type { VariableBinding } from '../src/graph/bindings.ts';
+import type { FieldConstraints } from '../src/graph/constraints.ts';
 import { type FaultCode, faults, statusByCode } from '../src/kernel/fault.ts';
 import type { BoundRoute } from '../src/transport/rest/route.ts';
 import { schemaNames } from '../src/transport/rest/routes.ts';

@@ -17,7 +17,7 @@ import {
   Kind,
   type SelectionSetNode,
 } from 'graphql';
-import type { FieldConstraints } from '../src/graph/variables.ts';
+import type { FieldConstraints } from '../src/graph/constraints.ts';
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 

@@ -1,6 +1,6 @@
 import { type FragmentDefinitionNode, Kind, type OperationDefinitionNode, parse } from 'graphql';
 import { expect, it } from 'vitest';
-import { createInputValueReader } from '../src/graph/variables.ts';
+import { createInputValueReader } from '../src/graph/bindings.ts';
 import { schema } from '../src/schema.ts';
 
 const fragments = `

@@ -123,7 +123,7 @@ describe('floors', () => {
     expect(importsOf('main.ts')).toContain('app.ts');
     expect(importsOf('schema.ts')).toContain('tickets/schema.ts');
     expect(importsOf('transport/rest/route.ts')).toEqual(
-      expect.arrayContaining(['graph/deprecation.ts', 'graph/variables.ts', 'kernel/fault.ts', 'transport/rest/links.ts']),
+      expect.arrayContaining(['graph/deprecation.ts', 'graph/bindings.ts', 'kernel/fault.ts', 'transport/rest/links.ts']),
     );
     const domains = new Set([...sources.keys()].filter((path) => floorOf(path) === 'domain').map(placeOf));
     for (const domain of ['accounts', 'backups', 'compute', 'dashboards', 'notifications', 'tickets']) expect(domains).toContain(domain);

@@ -1,5 +1,5 @@
 import { type DocumentNode, type GraphQLSchema, Kind, TypeInfo, visit, visitWithTypeInfo } from 'graphql';
-import { inputFieldOf } from './variables.ts';
+import { inputFieldOf } from './bindings.ts';
 
 /** The deprecation of a route, a field or an argument. Days are UTC: `2026-11-30`. */
 export interface Deprecation {

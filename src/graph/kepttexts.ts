@@ -15,7 +15,8 @@ import type { JsonPart } from '../kernel/json/read.ts';
 import { toJsonText } from '../kernel/json/text.ts';
 import { getOrInsert } from '../kernel/map.ts';
 import { exceedsBytesInAnySpelling } from '../kernel/size.ts';
-import { countItems, MAX_LIST_ITEMS, type VariableBindings } from './variables.ts';
+import type { VariableBindings } from './bindings.ts';
+import { countItems, MAX_LIST_ITEMS } from './variableerrors.ts';
 
 /**
  * The values of variables, or of a body whose fields are named like them. A value of a JSON scalar keeps the text that was

@@ -1,7 +1,7 @@
 import { resolveCursorConnection } from '@pothos/plugin-relay';
 import { Fault } from '../kernel/fault.ts';
 import type { IdRange, PageRange } from '../kernel/page.ts';
-import { NOT_A_CURSOR } from './variables.ts';
+import { NOT_A_CURSOR } from './constraints.ts';
 
 /** The input of a keyset query: the keys that bound it (exclusive), the number of rows, and the direction. */
 export interface Slice<Key> {

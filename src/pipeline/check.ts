@@ -10,11 +10,12 @@ import {
 } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { findInaccessibleFields, type InaccessibleField } from '../graph/accesscheck.ts';
+import { readBindings, type VariableBindings } from '../graph/bindings.ts';
 import { type CheckCost, createCostCheck, LIMITS } from '../graph/cost.ts';
 import { keepTexts } from '../graph/kepttexts.ts';
 import { groupRootFields, listRootFields, type ParsedOperation, responseNameOf } from '../graph/parsedoperation.ts';
 import { countRequests } from '../graph/requestcount.ts';
-import { readBindings, type VariableBindings, variableErrors } from '../graph/variables.ts';
+import { variableErrors } from '../graph/variableerrors.ts';
 import { Fault, type FieldErrors } from '../kernel/fault.ts';
 import { forgetJsonPart } from '../kernel/json/exact.ts';
 import { getOrInsert } from '../kernel/map.ts';

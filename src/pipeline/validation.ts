@@ -12,7 +12,8 @@ import {
   visit,
 } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
-import { createInputValueReader, findConstraintError, type InputValue, inputFieldOf } from '../graph/variables.ts';
+import { createInputValueReader, inputFieldOf } from '../graph/bindings.ts';
+import { findConstraintError, type InputValue } from '../graph/constraints.ts';
 import { type FieldErrors, statusByCode } from '../kernel/fault.ts';
 import { findConditionalRoots } from './conditionalroots.ts';
 import { wholeSchemaRule } from './introspection.ts';

@@ -21,7 +21,7 @@ import {
   parse,
   visit,
 } from 'graphql';
-import { readBindings } from '../../src/graph/variables.ts';
+import { readBindings } from '../../src/graph/bindings.ts';
 import { schema } from '../../src/schema.ts';
 import { routes } from '../../src/transport/rest/routes.ts';
 

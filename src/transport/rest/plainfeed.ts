@@ -1,7 +1,7 @@
 import type { ExecutionResult, GraphQLSchema } from 'graphql';
 import type { Context } from '../../graph/context.ts';
 import { Source } from '../../graph/source.ts';
-import { variableErrors } from '../../graph/variables.ts';
+import { variableErrors } from '../../graph/variableerrors.ts';
 import { Fault } from '../../kernel/fault.ts';
 import { toJsonText } from '../../kernel/json/text.ts';
 import { EventRenderer, openSource } from '../delivery/renderer.ts';

@@ -11,12 +11,13 @@ import {
   validate,
 } from 'graphql';
 import { findInaccessibleFields } from '../../graph/accesscheck.ts';
+import { readBindings, type VariableBindings } from '../../graph/bindings.ts';
 import type { Context } from '../../graph/context.ts';
 import { type Deprecation, deprecationHeaders, findDeprecations } from '../../graph/deprecation.ts';
 import { keepTexts } from '../../graph/kepttexts.ts';
 import type { ParsedOperation } from '../../graph/parsedoperation.ts';
 import { isIdempotencyKey } from '../../graph/scalars.ts';
-import { readBindings, type VariableBindings, variableErrors } from '../../graph/variables.ts';
+import { variableErrors } from '../../graph/variableerrors.ts';
 import { Fault, type FieldErrors } from '../../kernel/fault.ts';
 import { parseUuid } from '../../kernel/uuid.ts';
 import { toFault } from '../../platform/errors.ts';
