@@ -1,6 +1,6 @@
 import { type FragmentDefinitionNode, Kind, type OperationDefinitionNode, parse } from 'graphql';
 import { expect, it } from 'vitest';
-import { createInputValueReader } from '../src/graph/bindings.ts';
+import { createUseReader } from '../src/graph/bindings.ts';
 import { schema } from '../src/schema.ts';
 
 const fragments = `
@@ -13,10 +13,10 @@ it('of each operation is known what takes its variables, in its own fields and i
     query B($p: ID!) { project(id: $p) { id } }
     query C($n: Int) { project(id: "x") { tasks(first: $n) { totalCount } ...G } }
     query D($x: Int) { ...Unknown viewer(x: $x) { id } } ${fragments}`);
-  const readInputValues = createInputValueReader(schema, document);
+  const readUses = createUseReader(schema, document);
   const operations = document.definitions.filter((one): one is OperationDefinitionNode => one.kind === Kind.OPERATION_DEFINITION);
   const read = operations.map((operation) =>
-    Object.fromEntries([...readInputValues(operation)].map(([name, taking]) => [name, taking.map((one) => one.name)])),
+    Object.fromEntries([...readUses(operation).inputValues].map(([name, taking]) => [name, taking.map((one) => one.name)])),
   );
   expect(read).toEqual([
     { p: ['id'], n: ['first', 'first'], d: ['direction'] },
@@ -37,7 +37,8 @@ it('a fragment is walked once, however many operations use it', () => {
     return selectionSet;
   };
   Object.defineProperty(fragment, 'selectionSet', { get, enumerable: true });
-  const readInputValues = createInputValueReader(schema, document);
-  for (const one of document.definitions) if (one.kind === Kind.OPERATION_DEFINITION) expect(readInputValues(one).get('n')).toHaveLength(2);
+  const readUses = createUseReader(schema, document);
+  for (const one of document.definitions)
+    if (one.kind === Kind.OPERATION_DEFINITION) expect(readUses(one).inputValues.get('n')).toHaveLength(2);
   expect(walks).toBe(1);
 });

@@ -9,10 +9,11 @@ import {
   isListType,
   isNonNullType,
   isScalarType,
+  Kind,
 } from 'graphql';
 import type { FieldErrors } from '../kernel/fault.ts';
 import { getOrInsert } from '../kernel/map.ts';
-import type { VariableBinding, VariableBindings } from './bindings.ts';
+import type { Requirement, VariableBinding, VariableBindings } from './bindings.ts';
 import { type FieldConstraints, findConstraintError } from './constraints.ts';
 
 /** The most messages that a request is answered with: a list may have hundreds of thousands of items. */
@@ -62,13 +63,22 @@ export function variableErrors(bindings: VariableBindings, values: Readonly<Reco
 
 function reportErrors(bindings: VariableBindings, values: Readonly<Record<string, unknown>>, report: Report): void {
   const readValue = (name: string) => (Object.hasOwn(values, name) ? values[name] : undefined);
+  const applies = ({ condition }: Requirement) => {
+    if (!condition) return true;
+    const given = readValue(condition.variable);
+    if (given !== undefined) return given === condition.value;
+    const defaultValue = bindings.get(condition.variable)?.defaultValue;
+    return defaultValue?.kind === Kind.ENUM && defaultValue.value === condition.value;
+  };
   let items = 0;
-  for (const [name, { type, isRequired, isNullByDefault, inputValues, requirements }] of bindings) {
+  for (const [name, { type, isRequired, defaultValue, inputValues, requirements }] of bindings) {
     const given = readValue(name);
-    const value = given === undefined && isNullByDefault ? null : given;
+    const value = given === undefined && defaultValue?.kind === Kind.NULL ? null : given;
     if (!findConstraintError(inputValues, value)) items += countItems(type, value);
     if (items > MAX_LIST_ITEMS) return report([name], `Ensure this field has no more than ${MAX_LIST_ITEMS} items.`);
-    const requirement = requirements.find((one) => readValue(one.variable) === one.value)?.message;
+    for (const one of requirements) if (one.variable === null && applies(one)) report(one.path, one.message);
+    const hasDefault = value === undefined && defaultValue !== undefined;
+    const requirement = hasDefault ? undefined : requirements.find((one) => one.variable === name && applies(one))?.message;
     const hasFields = isInputObjectType(getNullableType(type)) && typeof value === 'object' && value !== null && !Array.isArray(value);
     checkGiven({ type, isRequired, inputValues, requirement, value }, [name], report, hasFields ? [] : [name]);
   }

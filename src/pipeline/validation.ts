@@ -12,7 +12,7 @@ import {
   visit,
 } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
-import { createInputValueReader, inputFieldOf } from '../graph/bindings.ts';
+import { createUseReader, inputFieldOf, readRequirements } from '../graph/bindings.ts';
 import { findConstraintError, type InputValue } from '../graph/constraints.ts';
 import { type FieldErrors, statusByCode } from '../kernel/fault.ts';
 import { findConditionalRoots } from './conditionalroots.ts';
@@ -44,10 +44,11 @@ function setHttpStatus({ result }: { result: unknown }): void {
 
 /**
  * Checks literals and defaults of variables against the constraints of their fields. (Values of variables are checked before execution,
- * and so is a default of null, as a request may have another value.)
+ * and so is a default of null, as a request may have another value; and what a literal requires of a variable, or a variable of a
+ * literal.)
  */
 function constraintRule(context: ValidationContext): ASTVisitor {
-  const readInputValues = createInputValueReader(context.getSchema(), context.getDocument());
+  const readUses = createUseReader(context.getSchema(), context.getDocument());
   const check = (inputValues: readonly InputValue[], node: ValueNode) => {
     const problem = findConstraintError(inputValues, literalOf(node));
     if (problem) context.reportError(new GraphQLError(problem, { nodes: node, extensions: { code: 'validation_failed' } }));
@@ -61,10 +62,16 @@ function constraintRule(context: ValidationContext): ASTVisitor {
       const field = inputFieldOf(context.getParentInputType(), node.name.value);
       if (field) check([field], node.value);
     },
+    ObjectValue(node) {
+      for (const { variable, condition, field, message } of readRequirements(context.getInputType(), node)) {
+        if (variable !== null || condition !== null) continue;
+        context.reportError(new GraphQLError(message, { nodes: node, extensions: { code: 'validation_failed', field } }));
+      }
+    },
     OperationDefinition(operation) {
       const defaults = (operation.variableDefinitions ?? []).filter(({ defaultValue }) => defaultValue && defaultValue.kind !== Kind.NULL);
       if (defaults.length === 0) return;
-      const inputValues = readInputValues(operation);
+      const { inputValues } = readUses(operation);
       for (const { variable, defaultValue } of defaults) if (defaultValue) check(inputValues.get(variable.name.value) ?? [], defaultValue);
     },
   };
@@ -110,8 +117,10 @@ function gatherFieldErrors(document: DocumentNode, errors: readonly GraphQLError
       const error = errorOf.get(node);
       if (!error) return;
       const item = itemNumbers.length > 0 ? `Item ${itemNumbers[0]}: ` : '';
+      const { field: absent } = error.extensions;
+      const way = typeof absent === 'string' ? [...names, absent] : names;
       // A field of an input object is named without the argument.
-      const field = (names.length > 1 ? names.slice(1) : names).join('.') || 'input';
+      const field = (way.length > 1 ? way.slice(1) : way).join('.') || 'input';
       const messages = (fields[field] ??= []);
       if (!messages.includes(item + error.message)) messages.push(item + error.message);
     },

@@ -3,7 +3,7 @@ import { builder } from '../graph/builder.ts';
 import { describeValues } from '../graph/enums.ts';
 import { idempotencyKey, runIdempotently } from '../graph/idempotency.ts';
 import { projectFields } from '../graph/project.ts';
-import { createTicket, neededForConsole } from './service.ts';
+import { createTicket } from './service.ts';
 
 const TicketTargetEnum = builder.enumType('TicketTarget', {
   description: 'The WebSocket that a ticket opens.',
@@ -21,7 +21,7 @@ const CreateWebsocketTicketInput = builder.inputType('CreateWebsocketTicketInput
     instanceId: t.field({
       type: 'UUID',
       description: 'The id of the instance whose console to open: required for `console`.',
-      extensions: { requiredFor: { field: 'target', value: 'console', message: neededForConsole } },
+      extensions: { requiredFor: { field: 'target', value: 'console', message: 'This field is required for a console.' } },
     }),
     sessionId: t.field({ type: 'UUID', description: 'The id of a running console session to attach to again.' }),
     idempotencyKey: idempotencyKey(t),

@@ -14,10 +14,9 @@ import type { UserDatabases } from '../platform/userdatabases.ts';
 /** How long a ticket may be redeemed at most (§3.1), by PostgreSQL's clock: another replica may redeem it, whose own differs. */
 const TICKET_SECONDS = 30;
 
-export const neededForConsole = 'This field is required for a console.';
-
 interface TicketRequest {
   readonly target: TicketTarget;
+  /** For a console, the schema requires it. */
   readonly instanceId?: string | null;
   readonly sessionId?: string | null;
 }
@@ -138,10 +137,8 @@ export function deleteOldTickets(database: Database, signal?: AbortSignal): Prom
 }
 
 async function findConsoleInstance({ database, projectId }: ProjectScope<SqlClient>, { instanceId }: TicketRequest): Promise<string> {
-  // Variables have been checked for it; the literals of a document have not.
-  if (!instanceId) throw Fault.invalidFields({ instanceId: [neededForConsole] });
   const [instance] = await database.query<{ id: string }>`
-    SELECT id FROM instances WHERE id = ${instanceId}::uuid AND project_id = ${projectId}::uuid AND status <> 'deleted'`;
+    SELECT id FROM instances WHERE id = ${instanceId ?? null}::uuid AND project_id = ${projectId}::uuid AND status <> 'deleted'`;
   if (!instance) throw Fault.notFound();
   return instance.id;
 }

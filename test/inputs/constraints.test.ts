@@ -97,7 +97,8 @@ function fitting(input: Input): string {
   const ids: Record<string, string> = { organizationId: app.demo.organization_id, projectId: app.demo.project_id };
   const type = getNamedType(input.type);
   if (type.name === 'ID') return JSON.stringify(ids[input.name] ?? app.demo.dashboards.public);
-  if (isEnumType(type)) return String(type.getValues()[0]?.name);
+  // The last one: the target `console` of a ticket requires an instance.
+  if (isEnumType(type)) return String(type.getValues().at(-1)?.name);
   return { Name: '"x"', Text: '"x"', DateTime: '"2099-01-01T00:00:00Z"', Int: '1', Boolean: 'true' }[type.name] ?? '"x"';
 }
 
