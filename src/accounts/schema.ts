@@ -24,6 +24,7 @@ import {
   createApiKey,
   findApiKeys,
   findOrganizations,
+  getApiKey,
   getOrganization,
   listApiKeys,
   listOrganizations,
@@ -273,6 +274,12 @@ const RevokeApiKeyPayload = builder.simpleObject('RevokeApiKeyPayload', {
   fields: (t) => ({ apiKey: t.field({ type: ApiKeyRef, description: 'The revoked key.' }) }),
 });
 
+/** An API key may know of no key, and is refused as one after the fields. */
+const checkApiKeyAccess: CheckAccess = async ({ id = '' }, { database, requireViewer }) => {
+  const { userId, credential } = requireViewer();
+  if (credential.kind === 'session') await getApiKey(database, userId, id);
+};
+
 const RenewCredentialInput = builder.inputType('RenewCredentialInput', {
   description: 'A new credential for an open socket.',
   fields: (t) => ({
@@ -312,6 +319,7 @@ builder.mutationFields((t) => ({
     nullable: true,
     description: 'Revokes an API key of the viewer. Only for a user session.',
     args: { input: t.arg({ type: RevokeApiKeyInput, required: true, description: 'The key to revoke.' }) },
+    extensions: { checkAccess: checkApiKeyAccess },
     resolve: (_root, { input }, context, info) =>
       runIdempotently({ input, context, info }, () => revokeApiKey(context.database, context.requireSession(), input.id), {
         needsSession: true,

@@ -137,12 +137,17 @@ export async function revokeApiKey(database: Database, session: Session, id: str
   const keyId = parseUuid(id);
   if (!keyId) throw Fault.notFound();
   // By PostgreSQL's clock, which decides when the key is deleted.
-  const [apiKey] = await database.query<ApiKey>`
-    UPDATE api_keys SET revoked = now() WHERE id = ${keyId}::uuid AND user_id = ${session.userId}::uuid AND revoked IS NULL
-    RETURNING id, user_id AS "userId", name, hint, secret_hash AS "secretHash", created, last_used AS "lastUsed", expires, revoked`;
-  const revoked = apiKey ?? (await database.prisma.apiKey.findFirst({ where: { id: keyId, userId: session.userId } }));
-  if (!revoked) throw Fault.notFound();
-  return { apiKey: revoked };
+  await database.query`
+    UPDATE api_keys SET revoked = now() WHERE id = ${keyId}::uuid AND user_id = ${session.userId}::uuid AND revoked IS NULL`;
+  return { apiKey: await getApiKey(database, session.userId, keyId) };
+}
+
+/** Throws `not_found` for a malformed id, and for the key of another user. */
+export async function getApiKey({ prisma }: Database, userId: string, id: string): Promise<ApiKey> {
+  const keyId = parseUuid(id);
+  const apiKey = keyId && (await prisma.apiKey.findFirst({ where: { id: keyId, userId } }));
+  if (!apiKey) throw Fault.notFound();
+  return apiKey;
 }
 
 /** Deletes the keys that were revoked or expired 90 days ago: until then their user still finds them in the list. */

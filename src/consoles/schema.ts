@@ -1,4 +1,5 @@
 import type { ConsoleEnd, ConsoleKind } from '../generated/prisma/enums.ts';
+import type { CheckAccess } from '../graph/accesscheck.ts';
 import { builder } from '../graph/builder.ts';
 import { byId, implementConnection } from '../graph/connectionfield.ts';
 import { describeValues } from '../graph/enums.ts';
@@ -16,6 +17,7 @@ import {
   endSession,
   findOccupied,
   findSessions,
+  getSession,
   listInstanceSessions,
   listSessions,
 } from './service.ts';
@@ -175,6 +177,10 @@ builder.mutationField('endConsoleSession', (t) =>
     description:
       'Ends a console session, and closes its socket within a second. Needs the role `member`; only admins see the sessions of other users. A session that has ended does not change.',
     args: { input: t.arg({ type: EndConsoleSessionInput, required: true, description: 'The session to end.' }) },
+    extensions: {
+      checkAccess: (async ({ organizationId = '', projectId = '', id = '' }, context) =>
+        getSession(await context.openProject({ organizationId, projectId }), id)) satisfies CheckAccess,
+    },
     resolve: (_root, { input }, context, info) =>
       runIdempotently(
         { input, context, info },

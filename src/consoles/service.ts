@@ -148,13 +148,13 @@ function listWanted(instances: readonly InProject[]) {
  * session that the viewer may not see, `permission_denied` below the role `member`.
  */
 export async function endSession(scope: ProjectScope, consoles: Consoles, { id }: { id: string }): Promise<ConsoleSession> {
-  const session = await findSession(scope, id);
+  const session = await getSession(scope, id);
   requireRole(scope, 'member');
   if (session.ended) return session;
   await consoles.end(session.id, 'ended');
   await scope.database.query`
     UPDATE console_sessions SET ended = now(), end_reason = 'ended' WHERE id = ${session.id}::uuid AND ended IS NULL`;
-  return findSession(scope, id);
+  return getSession(scope, id);
 }
 
 /** Finds sessions by id; null for a session of another project, or of another user unless the viewer is an admin. */
@@ -167,7 +167,8 @@ export async function findSessions(database: Database, requested: readonly InPro
   });
 }
 
-async function findSession(scope: ProjectScope, id: string): Promise<ConsoleSession> {
+/** Throws `not_found` for a malformed id, and for a session that the viewer may not see. */
+export async function getSession(scope: ProjectScope, id: string): Promise<ConsoleSession> {
   const sessionId = parseUuid(id);
   if (!sessionId) throw Fault.notFound();
   const where = { id: sessionId, projectId: scope.projectId, ...visibleTo(scope) };

@@ -4,6 +4,7 @@ import { pickCases } from '../support/cases.ts';
 import { camelize, isAnonymous, type OperationName, operations, type Place } from '../support/contract.ts';
 import { type Case, credentialOf, homeOf, sendRest, type Who } from '../support/doors.ts';
 import { ABSENT_ID } from '../support/fixtures.ts';
+import { graphqlDoors, verdictOf } from '../support/graphql-doors.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -190,4 +191,35 @@ describe('what comes before the fields', () => {
     const { json } = await app.graphql(literal(app.demo.project_id), {}, { as: 'viewer' });
     expect(json.errors[0].extensions).toEqual({ code: 'validation_failed', fields: { name: ['This field may not be blank.'] } });
   });
+});
+
+describe.each(Object.entries(graphqlDoors))('the object that a mutation names comes before its fields, through %s', (_door, send) => {
+  const place = () => `organizationId: "${app.demo.organization_id}", projectId: "${app.demo.project_id}"`;
+  const mutations: Readonly<Record<string, (id: string) => string>> = {
+    deleteDashboard: (id) => `deleteDashboard(input: {${place()}, id: "${id}", idempotencyKey: $key}) { deletedId }`,
+    endConsoleSession: (id) => `endConsoleSession(input: {${place()}, id: "${id}", idempotencyKey: $key}) { consoleSession { id } }`,
+    revokeApiKey: (id) => `revokeApiKey(input: {id: "${id}", idempotencyKey: $key}) { apiKey { id } }`,
+  };
+
+  it.each(Object.entries(mutations))('%s', async (name, write) => {
+    for (const id of ['x', ABSENT_ID]) {
+      const byVariable = { query: `mutation ($key: IdempotencyKey) { ${write(id)} }`, variables: { key: 'a' } };
+      const byLiteral = { query: `mutation { ${write(id).replace('$key', '"a"')} }` };
+      for (const request of [byVariable, byLiteral]) expect(verdictOf(await send(app, request))).toEqual([[[name], 'not_found']]);
+    }
+  });
+});
+
+it('an API key that names a key, of which it may know none, learns of its fields before it is refused', async () => {
+  const revoke = (key: string) => `mutation { revokeApiKey(input: {id: "x", idempotencyKey: "${key}"}) { apiKey { id } } }`;
+  const as = { bearer: app.demo.users.owner.api_key };
+  const verdict = async (key: string) => verdictOf((await app.graphql(revoke(key), {}, { as })).json);
+  expect(await verdict('a')).toEqual({ idempotencyKey: [expect.stringContaining('16 to 255')] });
+  expect(await verdict('0123456789abcdef')).toEqual([[['revokeApiKey'], 'session_required']]);
+});
+
+it('of a key that there is, the fields are reported', async () => {
+  const apiKey = await app.app.database.prisma.apiKey.findFirstOrThrow({ where: { userId: app.demo.users.owner.id } });
+  const query = `mutation { revokeApiKey(input: {id: "${apiKey.id}", idempotencyKey: "a"}) { apiKey { id } } }`;
+  expect(verdictOf((await app.graphql(query)).json)).toHaveProperty('idempotencyKey');
 });
