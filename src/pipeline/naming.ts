@@ -6,7 +6,10 @@ import type { OperationArgs, OperationContext } from './operation.ts';
 /** The logged length of a name, which the client chooses. */
 const MAX_LOGGED_LENGTH = 100;
 
-/** Passes the name of the operation to the transport, for its log and metrics. Rejects a name that the document does not have. */
+/**
+ * Passes the name of the operation to the transport, for its log and metrics. Rejects a name that the document does not have; an empty
+ * one is none, by every transport.
+ */
 export function nameOperations(): Plugin<OperationContext> {
   const name = ({ args }: { args: OperationArgs }) => {
     const { exchange } = args.contextValue;
@@ -17,6 +20,9 @@ export function nameOperations(): Plugin<OperationContext> {
   return {
     onExecute: name,
     onSubscribe: name,
+    onParams({ params, setParams }) {
+      if (params.operationName === '') setParams({ ...params, operationName: undefined });
+    },
     // Yoga would say only that it could not determine the operation. Of another transport, the context has no `params`.
     onParse: () => {
       return ({ result, context: { params } }: { result: unknown; context: { params?: { operationName?: unknown } } }) => {
@@ -32,7 +38,7 @@ export function nameOperations(): Plugin<OperationContext> {
  * name is not repeated: what a client sends by mistake may be a secret.
  */
 export function checkOperationName(document: DocumentNode, operationName: unknown): void {
-  if (typeof operationName !== 'string' || operationName === '' || getOperationAST(document, operationName)) return;
+  if (typeof operationName !== 'string' || getOperationAST(document, operationName)) return;
   const code: FaultCode = 'invalid_request';
   throw new GraphQLError('The document has no operation with the given name.', {
     extensions: { code, http: { status: statusByCode[code] } },

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startApp, type TestApp } from '../support/app.ts';
+import { graphqlDoors, verdictOf } from '../support/graphql-doors.ts';
 import { expectGraphql, expectUnharmed, graphqlFields, graphqlInvalid, graphqlRefusal } from '../support/inputs.ts';
 
 let app: TestApp;
@@ -41,7 +42,6 @@ describe('a POST', () => {
     [`{${Q},"operationName":"${'X'.repeat(200)}"}`, 400, unknown],
     ['{"query":"query A { __typename } query B { __typename }","operationName":"C"}', 400, unknown],
     ['{"query":"query A { __typename }","operationName":"\\"\\n"}', 400, unknown],
-    [`{${Q},"operationName":""}`, 400, undetermined],
     [`{${Q},"operationName":5}`, 400, undetermined],
     [`{${Q},"operationName":["A"]}`, 400, undetermined],
     [`{${Q},"operationName":"__proto__"}`, 400, unknown],
@@ -56,6 +56,7 @@ describe('a POST', () => {
 
   it.each([
     `{${Q},"variables":null,"operationName":null,"extensions":null}`,
+    `{${Q},"operationName":""}`,
     `{${Q},"variables":{"a":1,"__proto__":{"b":2}}}`,
     `{${Q},"extensions":{"persistedQuery":{"version":1,"sha256Hash":"x"},"__proto__":1}}`,
     `{"query":"{ nope }",${Q}}`,
@@ -251,3 +252,18 @@ describe('a credential that is not valid', () => {
 });
 
 it('harms nobody', () => expectUnharmed(app));
+
+it.each(Object.entries(graphqlDoors))('an empty operationName is none, through %s', async (_door, send) => {
+  expect(verdictOf(await send(app, { query: 'query A { __typename }', operationName: '' }))).toEqual({ data: { __typename: 'Query' } });
+  const several = await send(app, { query: 'query A { __typename } query B { __typename }', operationName: '' });
+  expect(several.errors).toHaveLength(1);
+});
+
+it('an empty query of a POST is a syntax error', async () => {
+  const { status, json } = await ask('{"query":""}');
+  expect({ status, code: json.errors[0].extensions.code, message: json.errors[0].message }).toEqual({
+    status: 200,
+    code: 'invalid_request',
+    message: 'Syntax Error: Unexpected <EOF>.',
+  });
+});

@@ -26,7 +26,7 @@ export function readOperation({
     return null;
   const values = variables ?? {};
   if (!isObject(values) || exceedsDepth(values, MAX_REQUEST_DEPTH)) return null;
-  return { query, hash, operationName, variables: values };
+  return { query, hash, operationName: operationName || null, variables: values };
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
