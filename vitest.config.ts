@@ -34,7 +34,7 @@ const withoutDatabase = [
   'docs',
   'fair-limit',
   'failure',
-  'feed/history',
+  'feed/history-checker',
   'feed/queue',
   'feed/window',
   'fingerprint',
@@ -48,7 +48,7 @@ const withoutDatabase = [
   'probe',
   'request-queue',
   'response-turns',
-  'roll',
+  'roll-script',
   'scale',
   'semaphore',
   'signing-key',
@@ -89,7 +89,7 @@ const inServices = (names: readonly string[]) => names.map((name) => `test/servi
 /** Tests that break their own services, work for a time and count, or wait for a minute: they all run at the same time. */
 const enduring = [
   ...inServices(['memory', 'nemesis', 'rolling']),
-  ...['consoles', 'hardening', 'unread'].map((name) => `test/slow/${name}.test.ts`),
+  ...['consoles', 'hardening', 'stalled-peers'].map((name) => `test/slow/${name}.test.ts`),
 ];
 
 /** Tests of outages and their deadlines: they measure, but mostly wait, and leave a part of two cores idle even together. */
