@@ -58,7 +58,7 @@ async function countMostRead(table: string, query: string, as: 'owner' | 'member
   return Math.max(...read);
 }
 
-it.each([...lists, 'consoleSessions'])('what one instance has of %s is not read for the other instances', async (list) => {
+it.each([...lists, 'consoleSessions'])('the %s of one instance are not read for the other instances', async (list) => {
   const { organization_id: organizationId, project_id: projectId } = app.demo;
   const query = `{ project(organizationId: "${organizationId}", id: "${projectId}") { instances(first: 40) { nodes { ${list}(first: 1) { nodes { id } } } } } }`;
   const read = await countMostRead(list === 'consoleSessions' ? 'console_sessions' : list, query);
@@ -66,7 +66,7 @@ it.each([...lists, 'consoleSessions'])('what one instance has of %s is not read 
   expect(read).toBeLessThan(300);
 });
 
-it('whether the console of an instance is occupied is read without the sessions that have ended', async () => {
+it('the consoleOccupied of an instance is read without its ended sessions', async () => {
   const { organization_id: organizationId, project_id: projectId } = app.demo;
   const query = `{ project(organizationId: "${organizationId}", id: "${projectId}") { instances(first: 40) { nodes { consoleOccupied } } } }`;
   expect(await countMostRead('console_sessions', query)).toBeLessThan(300);
@@ -80,14 +80,14 @@ it.each<[list: string, filter: string]>([
   ['tasks', 'status: failed'],
   ['tasks', 'attention: failed_24h'],
   ['tasks', 'attention: stuck'],
-])('what one project has of %s with the filter { %s } is not read for the other projects', async (list, filter) => {
+])('the %s of one project are not read for the other projects, with the filter { %s }', async (list, filter) => {
   const id = await makeProject(app);
   const asked = filter && `(filter: { ${filter} })`;
   const query = `{ project(organizationId: "${app.demo.organization_id}", id: "${id}") { ${list}${asked} { nodes { id } } } }`;
   expect(await countMostRead(list, query)).toBeLessThan(300);
 });
 
-it('what one organization has of projects is not read for a member of a few of them, nor for another organization', async () => {
+it('the projects of one organization are not read for a member of a few of them, nor for another organization', async () => {
   const projects = (id: string) => `{ organization(id: "${id}") { projects { nodes { id } } } }`;
   expect(await countMostRead('projects', projects(app.demo.organization_id), 'member')).toBeLessThan(300);
   const { id } = await app.app.database.prisma.organization.create({ data: { name: 'Small' } });

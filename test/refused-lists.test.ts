@@ -56,13 +56,13 @@ async function refuse(query: string): Promise<number> {
   return blocksOfLast();
 }
 
-test('of what stands beside a field that has failed nothing is said, nor read', async () => {
+test('a failed field’s siblings are neither read nor reported', async () => {
   const lists = Array.from({ length: 12 }, (_, index) => `a${index}: dashboards(first: 100) { nodes { widgets } }`).join(' ');
   const { json } = await app.graphql(`{ ${place()} { dashboardPage(page: 9999) { count } ${lists} } }`);
   expect(json.errors.map(({ extensions }: { extensions: object }) => extensions)).toEqual([{ code: 'not_found' }]);
 });
 
-test('what is more than a response or a batch holds is not read to know that', async () => {
+test('a list that exceeds the limit of a response or a batch is refused without its texts being read', async () => {
   const blocks: Record<string, number> = {
     dashboards: await refuse(`{ ${place()} { dashboards(first: 100) { nodes { widgets } } } }`),
     dashboardsByName: await refuse(`{ ${place()} { dashboards(first: 100, orderBy: { field: name }) { nodes { widgets } } } }`),
@@ -78,7 +78,7 @@ test('what is more than a response or a batch holds is not read to know that', a
   for (const [name, count] of Object.entries(blocks)) expect(count, name).toBeLessThan(300);
 });
 
-test('of what may be large only what is selected counts, and is read', async () => {
+test('of the heavy fields only those that are selected count, and are read', async () => {
   const small = async (query: string) => {
     const { text } = await app.graphql(query);
     expect(text.match(/"Small"/g), query).toHaveLength(COUNT);
@@ -100,7 +100,7 @@ test('of what may be large only what is selected counts, and is read', async () 
   expect(json.data.project).toEqual({ a: { description: 'Small' }, b: { widgets: expect.stringMatching(/^\w{60000,}$/) } });
 });
 
-test('what a version before stored compressed counts with all of its text', async () => {
+test('a text that an earlier version stored compressed counts with its uncompressed size', async () => {
   await connection.run('ALTER TABLE dashboards ALTER COLUMN widgets SET STORAGE EXTENDED');
   const sizes = 'pg_column_size(widgets) AS stored, json_bytes(widgets) AS counted';
   const [dashboard] = await connection.run(
@@ -111,7 +111,7 @@ test('what a version before stored compressed counts with all of its text', asyn
   expect(found).toEqual({ stored: expect.closeTo(2_900, -3), counted: 250_002 });
 });
 
-test('a large response is written in steps, by whichever way it is requested, and is the same', async () => {
+test('a large response is serialized in steps by POST, GET, HEAD and as a stream, with the same text', async () => {
   const serialize = vi.spyOn(ResponseBudget.prototype, 'serialize');
   const query = `{ ${place()} { dashboards(first: ${Math.floor(900_000 / BYTES)}) { nodes { widgets } } } }`;
   const path = `/graphql?query=${encodeURIComponent(query)}`;

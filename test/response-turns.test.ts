@@ -16,7 +16,7 @@ const pageOf = (count: number, asked: number[]) => async (bytesLeft: number) => 
   return Array.from({ length: count }, () => ({ bytes: 100_000 }));
 };
 
-it('a small page is read at once, whoever reads a large one', async () => {
+it('a small page is read at once while another response reads a large one', async () => {
   const largeResponseSlots = pLimit(1);
 
   const [large, small] = [openBudget(largeResponseSlots), openBudget(largeResponseSlots)];
@@ -27,7 +27,7 @@ it('a small page is read at once, whoever reads a large one', async () => {
   large.close();
 });
 
-it('a large page is read when the large response before it has been worded', async () => {
+it('a large page is read when the large response before it has been closed', async () => {
   const largeResponseSlots = pLimit(1);
   const budgets = Array.from({ length: 5 }, () => openBudget(largeResponseSlots));
   const done: number[] = [];
@@ -41,7 +41,7 @@ it('a large page is read when the large response before it has been worded', asy
   expect(largeResponseSlots.pendingCount).toBe(0);
 });
 
-it('a response keeps its turn for all its lists, and asks for each of them at most twice', async () => {
+it('a response keeps its turn for all its lists, and reads each of them at most twice', async () => {
   const largeResponseSlots = pLimit(1);
   const budget = openBudget(largeResponseSlots);
   const asked: number[] = [];
@@ -65,7 +65,7 @@ it('many small lists are a large response too', async () => {
   budget.close();
 });
 
-it('what is too large is refused by its size, without a turn', async () => {
+it('a list that is too large is refused by its size, without a turn', async () => {
   const largeResponseSlots = pLimit(1);
   const budget = openBudget(largeResponseSlots);
   const asked: number[] = [];
@@ -84,7 +84,7 @@ it('a response that is refused later gives its turn back', async () => {
   expect(largeResponseSlots.activeCount).toBe(0);
 });
 
-it('a response that is given before its lists have been read takes no turn for them, and reads no more', async () => {
+it('a response that closes before its lists have been read takes no turn for them, and reads no more', async () => {
   const largeResponseSlots = pLimit(1);
   const [before, waiting, reading] = Array.from({ length: 3 }, () => openBudget(largeResponseSlots)) as [
     ResponseBudget,
@@ -106,7 +106,7 @@ it('a response that is given before its lists have been read takes no turn for t
   expect([largeResponseSlots.activeCount, largeResponseSlots.pendingCount]).toEqual([0, 0]);
 });
 
-it('a large response keeps its turn until its text is made, and others work in between', async () => {
+it('a large response keeps its turn until it is serialized, and other work runs in between', async () => {
   const largeResponseSlots = pLimit(1);
   const budget = openBudget(largeResponseSlots);
   await budget.read(path, pageOf(50, []));
@@ -127,7 +127,7 @@ it('a large response keeps its turn until its text is made, and others work in b
   expect(rounds).toBeGreaterThanOrEqual(2);
 });
 
-it('a text that cannot be made gives the turn back', async () => {
+it('a response that cannot be serialized gives its turn back', async () => {
   const largeResponseSlots = pLimit(1);
   const budget = openBudget(largeResponseSlots);
   await budget.read(path, pageOf(50, []));
