@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 // How feeds come back is in test/slow/feed-clients.test.ts.
-it('the documented example prints what was there and what comes, and its states', async () => {
+it('the documented example prints the stored notifications, the live ones, and its states', async () => {
   const child = spawn(process.execPath, ['docs/clients/feed.mjs', demoFilePath(app.config)], { cwd: fileURLToPath(packageRoot) });
   let [out, err] = ['', ''];
   child.stdout.setEncoding('utf8').on('data', (text: string) => {

@@ -66,7 +66,7 @@ async function expectDeaf(socket: RawSocket, title: string, refused: { code: num
   expect(await count(title), title).toBe(0);
 }
 
-it('a socket that has been refused is not listened to, and is hung up on', async () => {
+it('a closed socket runs no further message, and its connection is destroyed', async () => {
   const path = `${app.projectPath}/notifications/ws`;
   const [key, plainKey] = [await makeKey('to be revoked'), await makeKey('for a plain feed')];
   const plain = await openRawSocket(app.baseUrl, path, { headers: { Authorization: `Bearer ${plainKey}` } });
@@ -127,8 +127,8 @@ it('a socket that has been refused is not listened to, and is hung up on', async
   expect(told.sort()).toEqual(expected.sort());
 });
 
-describe('what is under way when a socket closes', () => {
-  it('has feeds that end at once, although the client hangs on', async () => {
+describe('when a socket closes', () => {
+  it('its feeds end at once, although the client stays connected', async () => {
     const socket = await open(await signFor('owner', 3600));
     socket.say({ id: 'feed', type: 'subscribe', payload: subscription() });
     await socket.until(({ id }) => id === 'feed');
@@ -139,7 +139,7 @@ describe('what is under way when a socket closes', () => {
     socket.destroy();
   });
 
-  it('a mutation that still waits does not begin', async () => {
+  it('a waiting mutation does not begin', async () => {
     const socket = await open(await signFor('owner', 3600));
     // One packet: the socket is closed while the credential of the first is being looked up.
     socket.say({ id: 'waiting', type: 'subscribe', payload: publishing('still waiting') }, { type: 'start' });
@@ -149,7 +149,7 @@ describe('what is under way when a socket closes', () => {
   });
 
   // The embedded database answers within the process, before anything more is read from a socket.
-  it.runIf(isPostgres)('of several mutations in one document none begins any more', async () => {
+  it.runIf(isPostgres)('the remaining mutations of a document do not begin', async () => {
     const socket = await open(await signFor('owner', 3600));
     const titles = Array.from({ length: 20 }, (_, index) => `one of several ${index}`);
     const fields = titles.map((title, index) =>
@@ -178,10 +178,10 @@ describe('what is under way when a socket closes', () => {
   });
 });
 
-describe('an operation checks its credential as a request does', () => {
+describe('an operation on an open socket', () => {
   const attempts = countCases(80);
 
-  it('that of a key that was revoked just now is refused, before anybody has looked', async () => {
+  it('is refused as soon as its API key is revoked, before the next poll of the leases', async () => {
     for (let attempt = 0; attempt < attempts; attempt += 1) {
       const key = await makeKey(`attempt ${attempt}`);
       const socket = await open(key);
@@ -195,7 +195,7 @@ describe('an operation checks its credential as a request does', () => {
     expect([await count('before it is revoked'), await count('after it is revoked')]).toEqual([attempts, 0]);
   });
 
-  it('that of a user who was disabled just now is refused', async () => {
+  it('is refused as soon as its user is disabled', async () => {
     for (let attempt = 0; attempt < attempts; attempt += 1) {
       const socket = await open(await signFor('admin', 3600));
       try {
@@ -210,7 +210,7 @@ describe('an operation checks its credential as a request does', () => {
     expect(await count('after the user is disabled')).toBe(0);
   });
 
-  it('that of a session that has expired is refused, and that of one that was renewed is not', async () => {
+  it('is refused after its session has expired, and not after a renewal', async () => {
     const expiring = await signFor('admin', 60);
     const sockets = await Promise.all([open(expiring), open(expiring)]);
     const [late, renewed] = sockets as [RawSocket, RawSocket];
@@ -227,7 +227,7 @@ describe('an operation checks its credential as a request does', () => {
     for (const socket of sockets) socket.destroy();
   });
 
-  it('by one statement for all who ask at once', async () => {
+  it('shares the statement that checks its credential with concurrent operations', async () => {
     const token = await signFor('owner', 3600);
     const sockets = await Promise.all(Array.from({ length: 20 }, () => open(token)));
     app.statements.length = 0;
@@ -240,7 +240,7 @@ describe('an operation checks its credential as a request does', () => {
   });
 });
 
-it('of sixty subscriptions at once the first fifty begin, and the others are refused', async () => {
+it('a socket with sixty concurrent subscriptions begins the first fifty, and refuses the others', async () => {
   const socket = await open(await signFor('owner', 3600));
   const ids = Array.from({ length: 60 }, (_, index) => `s${index}`);
   socket.say(...ids.map((id) => ({ id, type: 'subscribe', payload: subscription() })));
@@ -250,7 +250,7 @@ it('of sixty subscriptions at once the first fifty begin, and the others are ref
   socket.destroy();
 });
 
-describe('what a client can make the server say again is bounded', () => {
+describe('the parts of a message that the server echoes are bounded', () => {
   it.each<[string, (size: number) => unknown]>([
     ['the id of an operation', (size) => ({ id: 'i'.repeat(size), type: 'subscribe', payload: { query: '{ __typename }' } })],
     ['the id that is completed', (size) => ({ id: 'i'.repeat(size), type: 'complete' })],
@@ -286,7 +286,7 @@ describe('the sockets of a user', () => {
 
   const bearer = (user: 'owner' | 'admin' | 'member' | 'viewer') => ({ authorization: `Bearer ${small.demo.users[user].token}` });
 
-  it('are bounded: one more is refused, until one has closed', async () => {
+  it('are bounded: one more is refused until one closes', async () => {
     // All at once: the last of them must not slip through while the others are looked up.
     const opened = Array.from({ length: 8 }, () => openSocket(small, path, { headers: bearer('owner') }));
     const outcomes = await Promise.all(

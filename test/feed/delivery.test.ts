@@ -78,7 +78,7 @@ function startWriters(perWriter: number): Promise<unknown> {
   return Promise.all(Array.from({ length: 8 }, (_, writer) => (isPostgres && writer >= 2 ? bySql(writer) : byApi(writer))));
 }
 
-it('tells every subscriber every committed notification once and in order, through breaks at random', { timeout: 240_000 }, async () => {
+it('subscribers receive every committed notification once and in order, across disconnects', { timeout: 240_000 }, async () => {
   const subscribers = isPostgres ? 50 : 10;
   let last = Number.POSITIVE_INFINITY;
   const froms = Array.from({ length: subscribers }, () => Math.floor(Math.random() * 150));
@@ -96,7 +96,7 @@ it('tells every subscriber every committed notification once and in order, throu
   expect(deliveries).toBeGreaterThan(isPostgres ? countCases(100_000) : 1_000);
 });
 
-it('tells what is published together in the order given, beside what others publish', async () => {
+it('notifications of one call are delivered in the given order, among concurrent publications', async () => {
   const { organization_id: organizationId, project_id: projectId } = app.demo;
   const document =
     'mutation ($input: PublishNotificationsInput!) { publishNotifications(input: $input) { notifications { sequence title } } }';
@@ -124,7 +124,7 @@ it('tells what is published together in the order given, beside what others publ
     expect(rows.map(({ title }) => title)).toEqual(rows.map((_, index) => `${call} of ${index}`));
 });
 
-it('leaves no gap and no double at the boundary between replay and live', { timeout: 240_000 }, async () => {
+it('the boundary between replayed and live entries has no gap and no duplicate', { timeout: 240_000 }, async () => {
   const runs = isPostgres ? countCases(1_000) : 24;
   const problems: string[] = [];
   const one = async (run: number) => {

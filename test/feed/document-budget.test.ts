@@ -7,7 +7,7 @@ import { documentOf, openGraphqlSocket, openStream, projectOf } from '../support
 describe('the documents of open subscriptions', () => {
   const parsedOf = (length: number, name: string) => parse(`{ ${name.padEnd(length - 4)} }`);
 
-  it('count once for all that have the same, until the last of them ends', () => {
+  it('count once for all subscriptions with the same text, until the last of them ends', () => {
     const documents = new ValidDocuments(1_000);
     const large = parsedOf(60_000, 'a');
     const releases = Array.from({ length: 100 }, () => documents.reserve('one', large));
@@ -22,7 +22,7 @@ describe('the documents of open subscriptions', () => {
     documents.reserve('one', other);
   });
 
-  it('are bounded over all users, and a document that is open already costs nothing more', () => {
+  it('are bounded over all users, and an open document costs nothing more', () => {
     const documents = new ValidDocuments(1_000);
     const held = Array.from({ length: 16 }, (_, number) => parsedOf(60_000, `a${number}`));
     const releases = held.map((document, number) => documents.reserve(`user ${number}`, document));
@@ -35,7 +35,7 @@ describe('the documents of open subscriptions', () => {
     documents.reserve('later', last);
   });
 
-  it('are found for as long as they are open, whatever else is asked meanwhile', () => {
+  it('stay cached for as long as they are open, however many other documents arrive', () => {
     const documents = new ValidDocuments(1_000);
     const kept = parsedOf(1_000, 'a');
     const text = kept.loc?.source.body ?? '';
@@ -59,7 +59,7 @@ describe('over the transports', () => {
 
   const tooMany = expect.objectContaining({ extensions: expect.objectContaining({ code: 'conflict' }) });
 
-  it('a user’s subscriptions have so many different documents, on sockets and as streams together', async () => {
+  it('the distinct documents of a user’s subscriptions are bounded, over sockets and streams together', async () => {
     const [one, two] = [await openGraphqlSocket(app), await openGraphqlSocket(app)];
     expect(await one.subscribe('a', documentOf('A', 30_000))).toBe('FeedReady');
     const stream = await openStream(app, documentOf('B', 30_000));
@@ -76,7 +76,7 @@ describe('over the transports', () => {
     await expect.poll(async () => (await openStream(app, documentOf('G', 60_000))).text).toContain('FeedReady');
   });
 
-  it('a user has so many subscriptions open, on sockets and as streams together', async () => {
+  it('the open subscriptions of a user are bounded, over sockets and streams together', async () => {
     const query = documentOf('S', 0);
     const [one, two, other] = [
       await openGraphqlSocket(app, 'viewer'),
@@ -100,7 +100,7 @@ describe('over the transports', () => {
     for (const { socket } of [one, two, other]) socket.terminate();
   });
 
-  it('a subscription’s variables, and a request for a stream, are bounded', async () => {
+  it('the variables of a subscription and the request for a stream are bounded in size', async () => {
     const variables = { ...projectOf(app), undeclared: 'x'.repeat(1_000) };
     const socket = await openGraphqlSocket(app);
     const refused = [{ message: expect.stringMatching(/at most 1000 characters/), extensions: { code: 'invalid_request' } }];

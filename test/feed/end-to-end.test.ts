@@ -35,7 +35,7 @@ async function openGraphql(token: string) {
 const signFor = async (user: 'owner' | 'member' | 'viewer', seconds: number) =>
   (await app.app.tokens.local?.sign(app.demo.users[user].id, seconds)) ?? '';
 
-it('tells an insert that nobody announced within 1.5 s', async () => {
+it('an insert without a wake-up is delivered within 1.5 s', async () => {
   const feed = openPlainFeed(app);
   await feed.until(isReady);
   let fastest = Number.POSITIVE_INFINITY;
@@ -52,7 +52,7 @@ it('tells an insert that nobody announced within 1.5 s', async () => {
   feed.socket.terminate();
 });
 
-it('goes on from a cursor that is ahead of what this process has read', async () => {
+it('a feed resumes from a cursor that is ahead of its hub', async () => {
   const keeper = openPlainFeed(app);
   await keeper.until(isReady);
   // Nobody has announced these: until the next look at the log the process knows nothing of them, but the reader does.
@@ -72,7 +72,7 @@ it('goes on from a cursor that is ahead of what this process has read', async ()
   for (const { socket } of [keeper, feed]) socket.terminate();
 });
 
-it('tells what was read through any API, to every socket of that user and to no other', async () => {
+it('reads through any API are delivered to every socket of their user, and to no other', async () => {
   const [one, two, other] = [
     openPlainFeed(app, { as: 'admin' }),
     openPlainFeed(app, { as: 'admin' }),
@@ -97,7 +97,7 @@ it('tells what was read through any API, to every socket of that user and to no 
   for (const feed of [one, two, other]) feed.socket.terminate();
 });
 
-it('closes when the session expires, and not when it was renewed in time', async () => {
+it('a socket closes when its session expires, and not when the session was renewed in time', async () => {
   const expiring = await openGraphql(await signFor('viewer', 60));
   const renewed = await openGraphql(await signFor('viewer', 60));
   const as = { bearer: await signFor('viewer', 60) };
@@ -131,7 +131,7 @@ async function addMember(name: string): Promise<{ id: string; token: string }> {
   return { id, token: (await app.app.tokens.local?.sign(id, 3600)) ?? '' };
 }
 
-it('closes the sockets of who loses their access soon, and tells them nothing after that', async () => {
+it('the sockets of a user who loses access close soon, and deliver nothing after that', async () => {
   const { apiKey, organization, organizationMember, project, projectMember, user } = app.app.database.prisma;
   const { organization_id: organizationId, project_id: projectId, empty_project_id: movedId, users } = app.demo;
   const makeKey = async () => {
@@ -208,7 +208,7 @@ it('closes the sockets of who loses their access soon, and tells them nothing af
   other.socket.terminate();
 });
 
-it('tells a gap for what retention has removed, and keeps the unread counts right', async () => {
+it('entries that retention has removed are delivered as a gap, and the unread counts stay right', async () => {
   const { database } = app.app;
   const { project_id, users } = app.demo;
   const watching = openPlainFeed(app, { as: 'admin', after: 0 });
@@ -231,7 +231,7 @@ it('tells a gap for what retention has removed, and keeps the unread counts righ
   watching.socket.terminate();
 });
 
-it('speaks over server-sent events too', async () => {
+it('live notifications are delivered over server-sent events', async () => {
   const controller = new AbortController();
   const token = await signFor('owner', 3600);
   const response = await fetch(`${app.baseUrl}/graphql`, {
@@ -254,7 +254,7 @@ it('speaks over server-sent events too', async () => {
   await reading;
 });
 
-it('sends its sockets away when it stops, over the drain window if other replicas may be there, with a code that makes them come back', async () => {
+it('a stopping server closes its sockets with a code for reconnecting, over the drain window if there may be other replicas', async () => {
   // The embedded database has one process, so there is nowhere else to go: nobody waits for the window.
   const stopping = await startApp({ RATE_LIMIT_USER: '100000000', DRAIN_SECONDS: isPostgres ? '2' : '60' });
   const feeds = await Promise.all(

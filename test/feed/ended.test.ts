@@ -41,7 +41,7 @@ beforeEach(() => {
 
 const open = (after: number | null) => openFeed(scope, { hubs, watchAccess: () => ({ stop: () => {} }) as never }, after);
 
-it('a feed that ends while it joins its hub leaves it, and looks up nothing', async () => {
+it('a feed that ends while it joins its hub leaves it, and sends no statement', async () => {
   const feed = open(1_000_000);
   const fetching = feed.fetch();
   feed.end();

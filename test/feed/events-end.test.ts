@@ -42,7 +42,7 @@ async function openStream(credential: string) {
   return { readUntil, leave: () => chunks.return?.() };
 }
 
-it('server-sent events end with one error that says why, and others are served meanwhile', async () => {
+it('a stream whose access is lost ends with one error that has the reason, and other streams continue', async () => {
   const [revoked, expiring] = [await makeKey(), await makeKey()];
   const where = { projectId: app.demo.project_id, userId: app.demo.users.member.id };
   const revoke = 'mutation ($id: ID!) { revokeApiKey(input: { id: $id }) { apiKey { id } } }';

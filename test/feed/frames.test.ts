@@ -50,7 +50,7 @@ const LARGE = Buffer.from([0x81, 0xfe, LARGE_BYTES >> 8, LARGE_BYTES & 0xff, 0, 
 /** More than two reads bring. */
 const COUNT = 20_000;
 
-it('a peer that sends too many messages at once has to wait, and each of them is handled', async () => {
+it('a peer that sends too many messages at once is paused, and each of them is handled', async () => {
   const feed = await open();
   const { _socket: stream } = feed.socket as unknown as { _socket: Socket };
   const iterations = countIterations();
@@ -72,7 +72,7 @@ it('a peer that sends too many messages at once has to wait, and each of them is
   feed.socket.terminate();
 });
 
-it('of large messages one read is handled, and then everything else has its turn', async () => {
+it('large messages are handled one read at a time, with other work in between', async () => {
   const feed = await open();
   const { _socket: stream } = feed.socket as unknown as { _socket: Socket };
   const iterations = countIterations();
@@ -90,7 +90,7 @@ it('of large messages one read is handled, and then everything else has its turn
   feed.socket.terminate();
 });
 
-it('what comes in on a socket that was refused is counted, until it is closed', async () => {
+it('messages on a refused socket are counted until it is closed', async () => {
   const counted = vi.spyOn(ServerSocket.prototype, 'countMessage');
   const socket = await openRawSocket(app.baseUrl, `${app.projectPath}/notifications/ws?ticket=none`);
   socket.say(...Array.from({ length: 500 }, () => 'x'));
@@ -121,7 +121,7 @@ it('a message of 1.5 KB counts once when its client has signed in', async () => 
   feed.socket.terminate();
 });
 
-it('a message that completes an operation is short', async () => {
+it('a long message that completes an operation is refused', async () => {
   const feed = await open();
   say(feed, { id: 'x', type: 'complete', padding: Array.from({ length: 10_000 }, () => ({})) });
   expect(await feed.closed).toMatchObject({ code: 4400 });
@@ -180,21 +180,21 @@ it.each<[string, { code: number; reason?: string }, (feed: FeedSocket) => void]>
     },
   ],
   [
-    'more messages than anybody means to send',
+    'a thousand messages at once',
     { code: 4429, reason: 'too_many_messages' },
     (feed) => {
       for (let index = 0; index < 1_000; index += 1) say(feed, { type: 'ping' });
     },
   ],
   [
-    'more pings of the transport',
+    'thirty pings of the transport at once',
     { code: 4429, reason: 'too_many_messages' },
     (feed) => {
       for (let index = 0; index < 30; index += 1) feed.socket.ping();
     },
   ],
   [
-    'pongs that nobody has asked for',
+    'pongs without a ping',
     { code: 4429, reason: 'too_many_messages' },
     (feed) => {
       for (let index = 0; index < 1_000; index += 1) feed.socket.pong();
@@ -219,7 +219,7 @@ it.each<[string, number, unknown]>([
 });
 
 it.each([undefined, {}, { headers: { authorization: 'Bearer x' } }, { apiKey: 'x' }])(
-  'says which form a connection_init takes, to one with %j',
+  'names the form of a connection_init in reply to one with %j',
   async (payload) => {
     const feed = await open(false);
     say(feed, { type: 'connection_init', payload });
@@ -228,7 +228,7 @@ it.each([undefined, {}, { headers: { authorization: 'Bearer x' } }, { apiKey: 'x
   },
 );
 
-it('closes a socket that never says who it is with 4408, and one of another protocol with 4406', async () => {
+it('closes a socket without a connection_init with 4408, and one of another protocol with 4406', async () => {
   const other = openSocket(app, '/graphql', { protocol: 'graphql-ws', headers: { authorization: `Bearer ${app.demo.users.owner.token}` } });
   expect(await other.closed).toMatchObject({ code: 4406 });
   vi.useFakeTimers({ toFake: ['setTimeout'] });
@@ -282,7 +282,7 @@ it('carries fifty operations, and refuses the 51st; an id like __proto__ is an i
   feed.socket.terminate();
 });
 
-it('does not execute what is completed before it begins, nor what waits for its id and is completed too', async () => {
+it('does not execute an operation that is completed before it begins, or while it waits for its id', async () => {
   const feed = await open();
   const inProject = { organizationId: app.demo.organization_id, projectId: app.demo.project_id };
   const publishing = (title: string) => ({

@@ -10,7 +10,7 @@ const cases = fc.record({ length: fc.integer({ min: 3, max: 60 }), from: fc.nat(
   return { committed, from: start, received, at: at % (received.length - 1) };
 });
 
-it('finds nothing in a good history', () => {
+it('reports no problem in a correct history', () => {
   fc.assert(
     fc.property(cases, (history) => {
       expect(checkHistory(history)).toEqual([]);
@@ -18,7 +18,7 @@ it('finds nothing in a good history', () => {
   );
 });
 
-it('finds one that was dropped', () => {
+it('reports a dropped notification', () => {
   fc.assert(
     fc.property(cases, ({ received, at, ...history }) => {
       expect(checkHistory({ ...history, received: received.toSpliced(at, 1) })).toEqual([`lost: ${received[at]?.sequence}`]);
@@ -26,7 +26,7 @@ it('finds one that was dropped', () => {
   );
 });
 
-it('finds one that came twice', () => {
+it('reports a duplicate notification', () => {
   fc.assert(
     fc.property(cases, ({ received, at, ...history }) => {
       const again = received[at] as Entry;
@@ -35,7 +35,7 @@ it('finds one that came twice', () => {
   );
 });
 
-it('finds two that were swapped', () => {
+it('reports two swapped notifications', () => {
   fc.assert(
     fc.property(cases, ({ received, at, ...history }) => {
       const [first, second] = received.slice(at, at + 2) as [Entry, Entry];
@@ -45,7 +45,7 @@ it('finds two that were swapped', () => {
   );
 });
 
-it('finds one of another log', () => {
+it('reports a notification of another log', () => {
   fc.assert(
     fc.property(cases, ({ received, at, ...history }) => {
       const own = received[at] as Entry;

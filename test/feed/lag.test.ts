@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-it('feeds that read a little now and then do not keep the others from reading on', async () => {
+it('slowly reading feeds do not hold up a feed that keeps up', async () => {
   const hubs = new Hubs({ database: scope.database, wakeups: openLocalWakeups(), log: createLogger('silent') });
   const open = () => openFeed(scope, { hubs, watchAccess: () => ({ stop: () => {} }) as never }, null);
   const [quick, ...slow] = [open(), open(), open(), open()] as const;
@@ -51,7 +51,7 @@ it('feeds that read a little now and then do not keep the others from reading on
   hubs.close();
 });
 
-it('feeds that have stopped reading within the window delay a new entry for a moment, not until the log is polled', async () => {
+it('feeds that stop reading within the window delay a new entry for a moment, not until the next poll', async () => {
   const query = (...statement: Parameters<typeof scope.database.query>) =>
     statement[0].join().includes('AS wanted') ? new Promise<never>(() => {}) : scope.database.query(...statement);
   const hubs = new Hubs({ database: { query } as unknown as Database, wakeups: openLocalWakeups(), log: createLogger('silent') });
@@ -77,7 +77,7 @@ it('feeds that have stopped reading within the window delay a new entry for a mo
   void hubs.close();
 });
 
-it('a feed that reads the log does not wait for other statements of its user', async () => {
+it('a replaying feed does not wait for other statements of its user', async () => {
   const hubs = new Hubs({ database: scope.database, wakeups: openLocalWakeups(), log: createLogger('silent') });
   const query = (...statement: Parameters<typeof scope.database.query>) =>
     statement[0].join().includes('octet_length') ? new Promise<never>(() => {}) : scope.database.query(...statement);
@@ -103,7 +103,7 @@ it('access is watched from the moment a feed is opened, however late its first e
   void hubs.close();
 });
 
-it('what a lagging feed reads from the log is unread until the read state follows', async () => {
+it('a lagging feed replays entries as unread until the read state follows', async () => {
   const hubs = new Hubs({ database: scope.database, wakeups: openLocalWakeups(), log: createLogger('silent') });
   const { projectId } = scope;
   const viewer = { ...scope.viewer, userId: app.demo.users.member.id };
@@ -128,7 +128,7 @@ it('what a lagging feed reads from the log is unread until the read state follow
   void hubs.close();
 });
 
-it('a user with many feeds that catch up waits for themselves, another user for few of them', async () => {
+it('the replays of a user with many feeds delay those of another user only a little', async () => {
   // Reading takes longer than delivering, so that all of the many wait for it.
   const query = async (...statement: Parameters<typeof scope.database.query>) => {
     await sleep(25);
@@ -191,7 +191,7 @@ it('a wake-up while the first feed of a project opens does not lead its hub back
   await expect(open().next()).rejects.toMatchObject({ code: 'service_unavailable' });
 });
 
-it('a client whose cursor another process has told it, ahead of the hub, goes on from there without a gap', async () => {
+it('a feed whose cursor is ahead of its hub, from another process, resumes without a gap', async () => {
   const hubs = new Hubs({
     database: scope.database,
     wakeups: openLocalWakeups(),
@@ -209,7 +209,7 @@ it('a client whose cursor another process has told it, ahead of the hub, goes on
   await hubs.close();
 });
 
-it('an unread count that retention has changed is told, also where reading it fails once', async () => {
+it('an unread count that retention has changed is delivered, also when reading it fails once', async () => {
   let reads = 0;
   let failures = 0;
   const query = async (...statement: Parameters<typeof scope.database.query>) => {
@@ -273,7 +273,7 @@ it('retention that leaves the unread count as it is sends nothing', async () => 
   hubs.close();
 });
 
-it('what retention removes before the hub has read it is a gap, and holds up neither reads nor what follows', async () => {
+it('entries that retention removes before the hub has read them are a gap, and hold up neither reads nor later entries', async () => {
   const { organization_id: organizationId, empty_project_id: projectId } = app.demo;
   const own = await openProject(scope.database, { ...scope.viewer, userId: app.demo.users.owner.id }, { organizationId, projectId });
   let reading: Promise<void> | null = null;

@@ -30,7 +30,7 @@ async function expectDelivery(feed: FeedSocket, ...others: string[]) {
   await expect.poll(countDelivered).toBe(before + 1);
 }
 
-it('a log ends with the largest number that a reader can be told, and leaves the others as they are', async () => {
+it('a log ends with the largest Int of GraphQL, and other logs continue', async () => {
   const { empty_project_id: full, organization_id: organizationId } = app.demo;
   await setLast(full, LAST - 1);
   const [feed, other] = [openFeed(full), openPlainFeed(app)];
@@ -55,7 +55,7 @@ it('a log ends with the largest number that a reader can be told, and leaves the
   for (const { socket } of [feed, other]) socket.terminate();
 });
 
-it('a log that is beyond it by whatever means keeps no other', async () => {
+it('a log beyond the largest Int does not hold up other logs', async () => {
   const { empty_project_id: beyond, users } = app.demo;
   await setLast(beyond, LAST - 1);
   const [feed, other] = [openFeed(beyond), openPlainFeed(app)];

@@ -39,7 +39,7 @@ async function comeAndGo(run: number): Promise<void> {
   await closed;
 }
 
-it('leaves nothing behind when sockets close at any moment of their subscribing', { timeout: 300_000 }, async () => {
+it('sockets that close at any moment of their subscribing leave no feed, lease or timer behind', { timeout: 300_000 }, async () => {
   const runs = isPostgres ? countCases(10_000) : 1_000;
   const keeper = openPlainFeed(app);
   await keeper.until(({ type }) => type === 'ready');

@@ -80,7 +80,7 @@ async function expectEntries(feed: Feed, from: number, to: number): Promise<void
     expect((await feed.next()).value).toMatchObject({ type: 'notification', sequence });
 }
 
-it('a log that is shorter than what was read ends its feeds, with the cursor from which it goes on', async () => {
+it('a log that is shorter than before ends its feeds, with the cursor to resume from', async () => {
   const { feed, last } = await openAtEnd();
   const back = expectBack(feed, last - 10, last);
   await takeBack(last - 10, 0);
@@ -92,7 +92,7 @@ it('a log that is shorter than what was read ends its feeds, with the cursor fro
   await again.return();
 });
 
-it('who comes back with a cursor beyond the end is told the gap, and then what has these numbers', async () => {
+it('a feed that resumes beyond the end of the log receives a gap, and then the new entries with these numbers', async () => {
   const { feed, last } = await openAtEnd();
   await feed.return();
   await takeBack(last - 10, 0);
@@ -104,7 +104,7 @@ it('who comes back with a cursor beyond the end is told the gap, and then what h
   await again.return();
 });
 
-it('a log that went back, and has more entries than before at the next look, loses none of those to its feeds', async () => {
+it('a log that went back, and has more entries than before at the next poll, delivers all of them', async () => {
   const { feed, last } = await openAtEnd();
   await publish(scope.database.query, 3);
   await expectEntries(feed, last + 1, last + 3);
@@ -117,7 +117,7 @@ it('a log that went back, and has more entries than before at the next look, los
   await again.return();
 });
 
-it('a log that went back nearly to where its feed began, behind more entries than are remembered, is told from there on', async () => {
+it('a log that went back beyond all checkpoints ends its feed with the cursor at which the feed began', async () => {
   const { feed, last } = await openAtEnd();
   const count = 8_500;
   await publish(scope.database.query, count);
@@ -127,7 +127,7 @@ it('a log that went back nearly to where its feed began, behind more entries tha
   await back;
 });
 
-it('a log that went back ends no feed that began while it was found out how far', async () => {
+it('a log that went back does not end a feed that begins while its fork is determined', async () => {
   const { feed, last } = await openAtEnd();
   await publish(scope.database.query, 3);
   await expectEntries(feed, last + 1, last + 3);
@@ -156,7 +156,7 @@ it('a log that went back ends no feed that began while it was found out how far'
   await next.return();
 });
 
-it('a log that has grown to the same length while the database was away is found to be another one', async () => {
+it('a log that grows to the same length again during an outage is recognized as one that went back', async () => {
   const { feed, last } = await openAtEnd();
   await publish(scope.database.query, 3);
   await expectEntries(feed, last + 1, last + 3);
@@ -172,7 +172,7 @@ it('a log that has grown to the same length while the database was away is found
   await again.return();
 });
 
-it('a log that has the same length again is found to be another one, although no poll failed', async () => {
+it('a log that has the same length again at the next poll is recognized as one that went back', async () => {
   const { feed, last } = await openAtEnd();
   await publish(scope.database.query, 3);
   await expectEntries(feed, last + 1, last + 3);
@@ -183,7 +183,7 @@ it('a log that has the same length again is found to be another one, although no
   expect(countJobFailures()['poll the logs'] ?? 0).toBe(failures);
 });
 
-it('a log that went back, whose window others have displaced: its newest entry is known', async () => {
+it('a hub whose window is evicted keeps its newest entry as a checkpoint', async () => {
   const { feed, last } = await openAtEnd();
   await publish(scope.database.query, 50);
   await expectEntries(feed, last + 1, last + 50);
@@ -195,7 +195,7 @@ it('a log that went back, whose window others have displaced: its newest entry i
   await feed.return();
 });
 
-it('a log that went back further than the newest entries that are kept loses nothing to its feeds: some come again', async () => {
+it('a log that went back beyond the window loses no entry of its feeds, and delivers some again', async () => {
   const { feed, last } = await openAtEnd();
   await publish(scope.database.query, 400);
   await expectEntries(feed, last + 1, last + 400);
@@ -215,7 +215,7 @@ it('a log that went back further than the newest entries that are kept loses not
   await again.return();
 });
 
-it('a feed that lags behind what went back is told no gap: its cursor still holds', async () => {
+it('a feed that lags behind the fork ends without a gap, as its cursor is still valid', async () => {
   const { feed, last } = await openAtEnd();
   await publish(scope.database.query, 3);
   await expectEntries(feed, last + 1, last + 1);
@@ -224,7 +224,7 @@ it('a feed that lags behind what went back is told no gap: its cursor still hold
   await expect(feed.next()).rejects.toMatchObject({ code: 'service_unavailable' });
 });
 
-it('a read state that is older than what was read ends the feeds of its user', async () => {
+it('a read state that is older than before ends the feeds of its user', async () => {
   const feed = open();
   await feed.next();
   const other = await openOther();
@@ -286,7 +286,7 @@ it.each([
   await slow.close();
 });
 
-it('a read state that is gone, as before the first mark, ends the feeds of its user, and of nobody else', async () => {
+it('a read state that is absent again, as before the first mark, ends the feeds of its user alone', async () => {
   const { projectId, viewer } = scope;
   const other = await openOther();
   const feed = open();
@@ -310,7 +310,7 @@ it('a read state that is gone, as before the first mark, ends the feeds of its u
   await Promise.all([again.return(), other.return()]);
 });
 
-it('a log and a read state that both went back: the feed is told from where on the log is another one', async () => {
+it('a log and a read state that both went back end the feed with the gap after the fork', async () => {
   const { feed, last } = await openAtEnd();
   const { projectId, viewer } = scope;
   await publish(scope.database.query, 2);

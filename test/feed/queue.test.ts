@@ -51,7 +51,7 @@ function deliver(connection: SocketConnection) {
   return { delivery, renderer, source };
 }
 
-it('a delivery that has ended is not kept for a peer that does not read, nor what it would have sent', async () => {
+it('an ended delivery and its renderer are collected while the peer does not read', async () => {
   const { connection } = openConnection();
   const start = () => {
     const { delivery, renderer } = deliver(connection);
@@ -64,7 +64,7 @@ it('a delivery that has ended is not kept for a peer that does not read, nor wha
   expect(kept.map((reference) => reference.deref())).toEqual([undefined, undefined, undefined]);
 });
 
-it('one that follows deliveries that have ended is written once the peer reads, and so is one after that', async () => {
+it('deliveries that wait behind ended ones are written once the peer reads', async () => {
   const { connection, written, read } = openConnection();
   deliver(connection).delivery.stop();
   await read();

@@ -62,7 +62,7 @@ function expectWhole(events: readonly Read[], ids: readonly string[]): void {
   expect([...told].sort()).toEqual([...ids].sort());
 }
 
-it('more single reads than one event tells come in several, and none is missing', async () => {
+it('more single reads than one event holds are delivered in several, without a loss', async () => {
   const feed = openPlainFeed(app, { as: 'admin' });
   await feed.until(({ type }) => type === 'ready');
   const ids = pick(10, 2_500);
@@ -121,7 +121,7 @@ function openFeeds(count: number) {
   return { hubs, feeds, open, wake: () => wake({ projectId: scope.projectId }), readAll, readNext, markAndWake, close };
 }
 
-it('a feed that has missed a state is told all that it has missed, and holds up no other', async () => {
+it('a feed that has missed read states receives all reads of them, and holds up no other feed', async () => {
   const { feeds, readAll, markAndWake, close } = openFeeds(2);
   const [quick, slow] = feeds as [(typeof feeds)[number], (typeof feeds)[number]];
   await Promise.all([readAll(quick), readAll(slow)]);
@@ -144,7 +144,7 @@ it('a feed that has missed a state is told all that it has missed, and holds up 
   close();
 });
 
-it('the single reads that hubs keep are bounded, and a feed whose hub has dropped them is told them all', async () => {
+it('the single reads that hubs keep are bounded, and a feed whose hub has dropped them fetches them all', async () => {
   const { hubs, feeds, readAll, markAndWake, close } = openFeeds(2);
   const [quick, slow] = feeds as [(typeof feeds)[number], (typeof feeds)[number]];
   await Promise.all([readAll(quick), readAll(slow)]);
@@ -168,7 +168,7 @@ it('the single reads that hubs keep are bounded, and a feed whose hub has droppe
   expect(hubs.singleReads.bytes).toBe(0);
 });
 
-it('what was fetched and dropped is fetched again', async () => {
+it('fetched single reads that were released are fetched again', async () => {
   const { feeds, readAll, readNext, markAndWake, close } = openFeeds(1);
   const feed = feeds[0] as (typeof feeds)[number];
   await readAll(feed);
@@ -184,7 +184,7 @@ it('what was fetched and dropped is fetched again', async () => {
   close();
 });
 
-it('reads that come while earlier ones are told count for neither of their events', async () => {
+it('reads that are made while earlier ones are delivered count for none of their events', async () => {
   const { feeds, readAll, markAndWake, close } = openFeeds(1);
   const feed = feeds[0] as (typeof feeds)[number];
   await readAll(feed);
@@ -197,7 +197,7 @@ it('reads that come while earlier ones are told count for neither of their event
   close();
 });
 
-it('reads that the watermark passes while they are told are told no more', async () => {
+it('single reads that readThrough passes while they are delivered are left out', async () => {
   const { feeds, readAll, readNext, markAndWake, close } = openFeeds(1);
   const feed = feeds[0] as (typeof feeds)[number];
   await readAll(feed);
@@ -225,7 +225,7 @@ async function readUntilRead(feed: ReturnType<ReturnType<typeof openFeeds>['open
   return events;
 }
 
-it('an entry that was replayed as unread, and read before the boundary, is told as read', async () => {
+it('an entry that is replayed as unread, and read before the boundary, is delivered as read', async () => {
   const { open, close } = openFeeds(0);
   const feed = open(last - 300);
   const { value: first } = await feed.next();
@@ -246,7 +246,7 @@ it.each([
     () => scope.database.query`
       SELECT mark_notifications_read(${scope.projectId}::uuid, ${scope.viewer.userId}::uuid, NULL, ${last}::bigint)`,
   ],
-])('an entry that was read %s before a feed began, and comes behind its boundary, is told as read', async (_how, read) => {
+])('an entry that is read %s before a feed begins, and follows its boundary, is delivered as read', async (_how, read) => {
   const { feeds, open, wake, readNext, close } = openFeeds(1);
   // The hub has its position, and learns of what is added only when it is woken.
   await readNext(feeds[0] as (typeof feeds)[number]);

@@ -26,7 +26,7 @@ it('a socket with two hundred operations that have not finished is closed', asyn
   socket.destroy();
 });
 
-it('a message that waits for an operation to finish is counted as what waits for the peer', async () => {
+it('a message that waits for an operation to finish is counted like bytes that wait for the peer', async () => {
   const socket = await openStuck(app);
   const before = await readUnread();
   socket.say(subscribe(1, { query }));

@@ -6,7 +6,7 @@ import { schema } from '../../src/schema.ts';
 import { EventRenderer, RendererCache } from '../../src/transport/delivery/renderer.ts';
 import { countCases } from '../support/cases.ts';
 
-describe('what subscribers share', () => {
+describe('the renderer that subscribers share', () => {
   const declared = '($o: ID = "o", $p: ID!, $after: Int = 3, $a: Boolean = true, $b: Boolean = false, $c: Boolean! = false)';
   const roots = [
     'notificationFeed(organizationId: $o, projectId: $p, after: $after)',
@@ -64,7 +64,7 @@ describe('what subscribers share', () => {
   };
   const formatResult = ({ data, errors }: ExecutionResult) => JSON.stringify({ errors: errors?.map((error) => error.toJSON()), data });
 
-  it('is what each would be told alone, whatever is different between them', () => {
+  it('renders for each the text that it would receive alone', () => {
     const runs = countCases(3_000);
     let [shared, apart] = [0, 0];
     fc.assert(
@@ -92,7 +92,7 @@ describe('what subscribers share', () => {
   });
 });
 
-it('what one subscriber is told with an error is rendered anew for the next', () => {
+it('an event whose rendering has an error is rendered anew for the next subscriber', () => {
   const ofViewers = buildSchema('type Query { name: String } type Subscription { name: String }');
   const renderer = new EventRenderer({ schema: ofViewers, document: parse('subscription { name }') }, (result) =>
     JSON.stringify(result.data),

@@ -19,7 +19,7 @@ function readFrames(bytes: Buffer): string[] {
   return messages;
 }
 
-it('frames what each socket is told, whether or not the one before has written its frames', () => {
+it('each socket’s texts are framed, whether or not the socket before has written its frames', () => {
   const envelopes: Envelope[] = [
     { head: (id) => `{"id":${JSON.stringify(id)},"payload":`, tail: '}' },
     { head: () => '', tail: '' },
@@ -47,7 +47,7 @@ it('frames what each socket is told, whether or not the one before has written i
   );
 });
 
-it('gives those who are told the same the same bytes', () => {
+it('sockets with the same texts and envelope share the same bytes', () => {
   const envelope: Envelope = { head: () => '', tail: '' };
   const texts = [Buffer.from('{}')];
   const first = frameTexts(texts, envelope, '');
@@ -61,7 +61,7 @@ const timed = async (work: () => Promise<void>) => {
   return performance.now() - began;
 };
 
-it('tells at once what comes singly, and waits no longer than a moment where nothing more comes', async () => {
+it('a single wake-up is not delayed, and one after a batch that finds no new entries waits for a moment only', async () => {
   const [single, next]: [number[], number[]] = [[], []];
   // The fastest counts: at another time the machine may be busy.
   for (let round = 0; round < 10; round += 1) {
@@ -74,7 +74,7 @@ it('tells at once what comes singly, and waits no longer than a moment where not
   expect(Math.min(...next)).toBeLessThan(150);
 });
 
-it('lets other work go on before it tells of a burst, but not for long', async () => {
+it('a burst waits in proportion to its delivery time, and a quarter of a second at most', async () => {
   const throttle = new Throttle();
   let news = 0;
   const countNews = () => {

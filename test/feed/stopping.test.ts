@@ -47,7 +47,7 @@ it.each([
   [FEED, 'text/event-stream'],
   [FEED, '*/*'],
   ['{ viewer { id } }', 'text/event-stream'],
-])('a stream that is requested of a server that stops is refused so that its client tries again: %s %s', async (query, accept) => {
+])('a stopping server refuses a stream so that its client tries again: %s %s', async (query, accept) => {
   const text = await askWhileStopping(await startApp(), query, accept);
   expect(text).toContain('HTTP/1.1 503');
   expect(text).toMatch(/^retry-after: 1\r$/im);
@@ -55,6 +55,6 @@ it.each([
   expect(text).not.toContain('event:');
 });
 
-it('what is not a stream is answered to the end', async () => {
+it('a stopping server answers a request without a stream', async () => {
   expect(await askWhileStopping(await startApp(), '{ viewer { id } }', '*/*')).toContain('{"data":{"viewer":{"id":');
 });

@@ -15,7 +15,7 @@ afterAll(() => app.close());
 const ALIASES = 40;
 const BODY = 'x'.repeat(20_000);
 
-it('a stream that is not read has no event in memory but those that are counted as unread', async () => {
+it('a stream that is not read keeps no event in memory beyond those that are counted as unread', async () => {
   const { organization_id: organizationId, project_id: projectId } = app.demo;
   const bodies = Array.from({ length: ALIASES }, (_, index) => `a${index}: body`).join(' ');
   const query = `subscription { notificationFeed(organizationId: "${organizationId}", projectId: "${projectId}") {
@@ -73,7 +73,7 @@ it('a stream that is not read has no event in memory but those that are counted 
   client.destroy();
 });
 
-it('a user may have a quarter of all streams, and what is no subscription is none, though its client would take one', async () => {
+it('a user may have a quarter of all streams, and a query that accepts a stream counts as none', async () => {
   const small = await startApp({ MAX_CONNECTIONS: '80' });
   const query = documentOf('feed', 0);
   const streams = [];
@@ -97,7 +97,7 @@ it('a user may have a quarter of all streams, and what is no subscription is non
   await small.close();
 });
 
-it('a subscription is not opened for a client that cannot take it, however its `Accept` says so', async () => {
+it('a subscription is not opened for a client whose `Accept` excludes streams, in any notation', async () => {
   const small = await startApp({ SUBSCRIPTIONS_PER_USER: '1' });
   const { o, p } = projectOf(small);
   const query = `subscription { notificationFeed(organizationId: "${o}", projectId: "${p}") { __typename } }`;

@@ -25,7 +25,7 @@ async function redeem(path: string, ticket: string, protocol?: string) {
   return outcome;
 }
 
-it('opens a plain socket, and carries the feed', async () => {
+it('a ticket opens a plain socket with the feed', async () => {
   const { path, ticket } = await takeTicket(app);
   const feed = openSocket(app, `${path}?ticket=${ticket}&after=149`);
   const ready = await feed.until(({ type }) => type === 'ready');
@@ -52,7 +52,7 @@ it('opens a plain socket, and carries the feed', async () => {
   feed.socket.terminate();
 });
 
-it('opens once: of 20 upgrades at once with one ticket exactly one', { timeout: 240_000 }, async () => {
+it('a ticket opens exactly one of 20 concurrent upgrades', { timeout: 240_000 }, async () => {
   // In the embedded database one attempt follows the other.
   const tickets = isPostgres ? countCases(1_000) : 5;
   const counts = { opened: 0, used: 0, other: 0 };
@@ -76,7 +76,7 @@ it('opens once: of 20 upgrades at once with one ticket exactly one', { timeout: 
   expect(counts).toEqual({ opened: tickets, used: tickets * 19, other: 0 });
 });
 
-it('is not redeemed by an attempt that comes to it late: used, expired, or of a user who is disabled meanwhile', async () => {
+it('a ticket that is used or expired, or whose user is disabled, is not consumed by a concurrent attempt', async () => {
   const { database } = app.app;
   const take = async () => hashSecret((await takeTicket(app, 'viewer')).ticket);
   const [used, expired, disabled] = [await take(), await take(), await take()];
@@ -91,13 +91,13 @@ it('is not redeemed by an attempt that comes to it late: used, expired, or of a 
   expect(await consumeTicket(database, disabled)).not.toBeNull();
 });
 
-it('is good for 30 seconds', async () => {
+it('a ticket is valid for 30 seconds', async () => {
   const { path, ticket } = await takeTicket(app);
   await app.app.database.prisma.$executeRaw`UPDATE websocket_tickets SET expires = expires - interval '30 seconds' WHERE used_at IS NULL`;
   for (let time = 0; time < 2; time += 1) expect(await redeem(path, ticket)).toEqual({ code: 4403, reason: 'ticket_expired' });
 });
 
-it('says how long it is good, which is not longer than its session is', async () => {
+it('the expires_in of a ticket is not longer than its session', async () => {
   const token = await app.app.tokens.local?.sign(app.demo.users.owner.id, 10);
   const path = `${app.projectPath}/websocket-tickets`;
   const { json } = await app.ask('POST', path, { as: { bearer: token ?? '' }, body: { target: 'notifications' } });
@@ -105,7 +105,7 @@ it('says how long it is good, which is not longer than its session is', async ()
   expect(json.expires_in).toBeLessThanOrEqual(10);
 });
 
-it('ends with the session that has taken it', async () => {
+it('a ticket ends with the session that requested it', async () => {
   const { path, ticket } = await takeTicket(app);
   await app.app.database.prisma
     .$executeRaw`UPDATE websocket_tickets SET session_expires = now() - interval '1 second' WHERE used_at IS NULL`;
@@ -114,7 +114,7 @@ it('ends with the session that has taken it', async () => {
 });
 
 // The embedded database has the clock of its process.
-it.runIf(isPostgres)('is good by the clock of the database: one replica may be ten minutes ahead of another', async () => {
+it.runIf(isPostgres)('a ticket is valid by the clock of the database, although a replica is ten minutes ahead', async () => {
   const early = await takeTicket(app);
   passSeconds(600);
   expect(await redeem(early.path, early.ticket)).toMatchObject({ type: 'ready' });
@@ -124,7 +124,7 @@ it.runIf(isPostgres)('is good by the clock of the database: one replica may be t
   expect(await redeem(late.path, late.ticket)).toEqual({ code: 4403, reason: 'ticket_expired' });
 });
 
-it.each([undefined, graphql])('is refused so that a browser sees it, with the subprotocol that was offered: %s', async (protocol) => {
+it.each([undefined, graphql])('a bad ticket is rejected so that a browser sees it, with its subprotocol: %s', async (protocol) => {
   const { path, ticket } = await takeTicket(app);
   const elsewhere = path.replace(app.demo.project_id, app.demo.empty_project_id);
   const twice = await takeTicket(app);
@@ -143,7 +143,7 @@ it.each([undefined, graphql])('is refused so that a browser sees it, with the su
 });
 
 it.each(['x', '%ff', '{}', '0'.repeat(32)])(
-  'is refused on a path with the malformed id %s as on that of an absent project',
+  'a ticket is rejected on a path with the malformed id %s as on that of an absent project',
   async (malformed) => {
     const { organization_id, project_id, users } = app.demo;
     const { token } = users.owner;
@@ -173,7 +173,7 @@ it.each(['x', '%ff', '{}', '0'.repeat(32)])(
   },
 );
 
-it('is refused when its user has lost the project or was disabled', async () => {
+it('a ticket is rejected when its user has lost the project or is disabled', async () => {
   const { database } = app.app;
   const [member, viewer] = [await takeTicket(app, 'member'), await takeTicket(app, 'viewer')];
   const projectId_userId = { projectId: app.demo.project_id, userId: app.demo.users.member.id };
@@ -185,7 +185,7 @@ it('is refused when its user has lost the project or was disabled', async () => 
   await database.prisma.projectMember.create({ data: { ...projectId_userId, role: 'member' } });
 });
 
-it('keeps its text out of the database and the log', async () => {
+it('the text of a ticket is neither in the database nor in the log', async () => {
   const { path, ticket } = await takeTicket(app);
   await redeem(path, ticket);
   const rows = await app.app.database.prisma
@@ -194,7 +194,7 @@ it('keeps its text out of the database and the log', async () => {
   expect(app.logLines.join('')).not.toContain(ticket);
 });
 
-it('closes with 4400 for a malformed cursor, and tells a gap for one beyond the end', async () => {
+it('a socket closes with 4400 for a malformed cursor, and delivers a gap for one beyond the end', async () => {
   for (const after of ['x', '-1', '1.5', '', '1&after=2']) {
     const { path, ticket } = await takeTicket(app);
     expect(await redeem(path, `${ticket}&after=${after}`)).toEqual({ code: 4400, reason: 'invalid_after' });
@@ -206,7 +206,7 @@ it('closes with 4400 for a malformed cursor, and tells a gap for one beyond the 
   feed.socket.terminate();
 });
 
-it.each(['a ticket', 'a header'])('reaches its feed and the renewal of the credential, and nothing else, with %s', async (by) => {
+it.each(['a ticket', 'a header'])('a socket of a feed can subscribe to it and renew its credential alone, with %s', async (by) => {
   const { path, ticket } = await takeTicket(app);
   const feed =
     by === 'a ticket'
@@ -246,7 +246,7 @@ it.each(['a ticket', 'a header'])('reaches its feed and the renewal of the crede
   feed.socket.terminate();
 });
 
-it('is not needed with a header, or with a cookie from an allowed origin', async () => {
+it('a ticket is not needed with a header, or with a cookie from an allowed origin', async () => {
   const { token } = app.demo.users.viewer;
   const path = `${app.projectPath}/notifications/ws`;
   const open = async (headers: Record<string, string>) => {
@@ -269,7 +269,7 @@ it('is not needed with a header, or with a cookie from an allowed origin', async
   expect(await open({})).toBe(401);
 });
 
-it('stays as it is where the budget of its user is spent', async () => {
+it('a ticket is not consumed while the budget of its user is spent', async () => {
   const limited = await startApp({ RATE_LIMIT_USER: '1', REDIS_URL: '' });
   try {
     const { path, ticket } = await takeTicket(limited);

@@ -33,7 +33,7 @@ function recount(frames: readonly Frame[], from: number): string[] {
   return problems;
 }
 
-it('tells unread counts that equal a recount, while writers and readers race', async () => {
+it('the delivered unread counts equal a recount, while writers and readers race', async () => {
   // The admin of the demo has read nothing yet.
   const feeds = Array.from({ length: 5 }, () => openPlainFeed(app, { as: 'admin', after: 0 }));
   await Promise.all(feeds.map((feed) => feed.until(({ type }) => type === 'ready')));

@@ -158,7 +158,7 @@ it('a socket whose messages wait is closed at once, and reads the close frame of
   await until(() => onClosed.mock.calls.length === 1);
 });
 
-it('a client that has gone before its credential is checked does not count among the sockets of its user', async () => {
+it('a client that disconnects before its credential is checked does not count among the sockets of its user', async () => {
   const signIn = vi.spyOn(SocketConnection.prototype, 'signIn');
   const join = vi.spyOn(UserRates.prototype, 'join');
   const { receive } = SocketConnection.prototype;
@@ -195,7 +195,7 @@ it('a large message counts as several, one for each part of it that is begun', (
   expect([1_024, 1_025, 2_049].map((bytes) => countOf(bytes, false))).toEqual([1, 2, 3]);
 });
 
-it('what waited is credited once, to messages alone', () => {
+it('the credit for paused time is spent once, on messages alone', () => {
   const rate = new MessageRate();
   const countMessages = () => {
     let count = 0;
@@ -278,7 +278,7 @@ it('a large message needs what is left for one, and those after it wait for what
   expect(handled).toEqual(['a', 'a']);
 });
 
-it('the rate of a user is kept until the last socket has closed, and what was sent counts no more', () => {
+it('the rate of a user is kept until the last socket has closed and its messages no longer count', () => {
   useRateTime('setTimeout', 'clearTimeout');
   const rates = new UserRates();
   const rate = rates.join('owner');
