@@ -79,7 +79,7 @@ test.each([
   }
 });
 
-test('the header of a proxy is read once for each request, however often its address is asked for', () => {
+test('the header of a proxy is read once for each request, however often its client address is read', () => {
   let reads = 0;
   const headers = {
     get 'x-forwarded-for'() {

@@ -45,7 +45,7 @@ describe('a request that names its project', () => {
     expect(sent()).toBe(1);
   });
 
-  it('has the project looked up while its key is checked, once the key has been good', async () => {
+  it('has the project looked up while its key is checked, once the key has been valid before', async () => {
     const { organization_id: organizationId, project_id: projectId } = app.demo;
     const ids = { organizationId, projectId };
     const { database, sent } = watch();
@@ -65,7 +65,7 @@ describe('a request that names its project', () => {
     expect(await apply(database, ids, key)).toMatchObject({ viewer: null, fault: { code: 'not_authenticated' } });
   });
 
-  it('is not let in by a look at another project, for another user, or of a while ago', async () => {
+  it('is not admitted by a lookup of another project, for another user, or from a while ago', async () => {
     const { organization_id: organizationId, project_id: projectId } = app.demo;
     const ids = { organizationId, projectId };
     const { database, sent } = watch();
@@ -86,7 +86,7 @@ describe('a request that names its project', () => {
     for (const open of openings.slice(2)) await expect(open()).resolves.toMatchObject({ projectId });
   });
 
-  it('is not let in when its project is lost while its body arrives', async () => {
+  it('is refused when its user loses the project while its body arrives', async () => {
     const { database } = app.app;
     const [member] = await database.prisma.projectMember.findMany({
       where: { userId: app.demo.users.member.id, projectId: app.demo.project_id },
@@ -142,7 +142,7 @@ describe('a GraphQL request', () => {
     expect(sent).toEqual([sent[0], Number(sent[0]) - 1, Number(sent[0]) - 1]);
   });
 
-  it('that names another project first, an id that is none, or no project, is answered the same as the first time', async () => {
+  it('that names another project first, a malformed id, or no project, has the same response each time', async () => {
     const { demo } = app;
     const text = `query ($first: ID!, $second: ID!) { first: project(id: $first) { id } second: project(id: $second) { id } viewer { id } }`;
     const [own, absent, broken] = [demo.project_id, demo.users.member.id, 'broken'];
@@ -167,7 +167,7 @@ describe('a GraphQL request', () => {
     }
   });
 
-  it('has no body read for it that is large, or may become so, before its budget is charged', async () => {
+  it('has its budget charged before a large or compressed body is read', async () => {
     const { demo } = app;
     const text = `query ($p: ID!) { project(id: $p) { name } }`;
     const small = JSON.stringify({ query: text, variables: { p: demo.project_id } });
@@ -192,7 +192,7 @@ describe('a GraphQL request', () => {
   });
 });
 
-it('an address that cannot be decoded needs a credential as any other does', async () => {
+it('a path that cannot be decoded needs a credential as any other does', async () => {
   const path = `/v1/organizations/%ff/projects/${app.demo.project_id}/compute/overview`;
   expect(await app.ask('GET', path, { as: null })).toMatchObject({ status: 401, json: { code: 'not_authenticated' } });
   const { status, json: found, headers } = await app.ask('GET', path);

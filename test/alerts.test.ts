@@ -35,7 +35,7 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 describe('deploy/alerts.yaml', () => {
-  it('reads only metrics and labels that there are', () => {
+  it('reads only metrics and labels that exist', () => {
     expect(rules.length).toBeGreaterThan(20);
     for (const rule of rules) {
       const expression = expressionOf(rule);
@@ -50,7 +50,7 @@ describe('deploy/alerts.yaml', () => {
     }
   });
 
-  it('looks for label values that a start of the process has', async () => {
+  it('reads only label values that are exported from the start', async () => {
     const { text } = await app.ask('GET', '/metrics', { as: null });
     for (const [selector, name, label] of rules.join('').matchAll(/(portico_\w+)\{(\w+="[^"]*")\}/g)) {
       // A status appears with its first response; the embedded database has no connections.
@@ -72,7 +72,7 @@ describe('deploy/alerts.yaml', () => {
     for (const name of watched) expect(table).toContain(name.replace(/_(bucket|count)$/, ''));
   });
 
-  it('says of each how urgent it is, what it is, and where to read on', () => {
+  it('has a severity, a summary and a runbook for each rule', () => {
     const sections = new Set(
       [...read('docs/operations.md').matchAll(/^## (.+)$/gm)].map(([, title = '']) => title.toLowerCase().replaceAll(' ', '-')),
     );
@@ -84,7 +84,7 @@ describe('deploy/alerts.yaml', () => {
     expect(new Set(rules.map(nameOf)).size).toBe(rules.length);
   });
 
-  it('has a test for each: promtool runs deploy/alerts.test.yaml', () => {
+  it('has a test in deploy/alerts.test.yaml for each rule', () => {
     const tests = read('deploy/alerts.test.yaml');
     for (const rule of rules) expect(tests).toContain(`alertname="${nameOf(rule)}"`);
   });

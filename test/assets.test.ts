@@ -40,7 +40,7 @@ function get(path: string, headers: Record<string, string> = {}) {
 }
 
 describe.each(paths)('%s', (path) => {
-  it('is compressed for whoever takes it so, and known again by its tag', async () => {
+  it('is compressed for clients that accept it, and revalidated by its ETag', async () => {
     const plain = await get(path);
     const gzip = await get(path, { 'accept-encoding': 'gzip, deflate, br' });
     expect([plain.status, plain.headers['content-encoding'], gzip.headers['content-encoding']]).toEqual([200, undefined, 'gzip']);

@@ -71,7 +71,7 @@ describe.each<Cleanup>([
       CASE i % 3 WHEN 0 THEN now() - age WHEN 1 THEN now() + age END`,
     columns: 'user_id, name, hint, secret_hash, revoked, expires',
   },
-])('what is old in $table', ({ table, clean, kept, row, columns }) => {
+])('old rows of $table', ({ table, clean, kept, row, columns }) => {
   const fill = (from: number, rows: number, age: string) =>
     run(
       `INSERT INTO ${table} (${columns})
@@ -79,7 +79,7 @@ describe.each<Cleanup>([
     );
   beforeAll(() => run(`DELETE FROM ${table}`));
 
-  test('is deleted in batches, each in a transaction of its own, until the job is told to stop', async () => {
+  test('are deleted in batches, each in its own transaction, until the job is stopped', async () => {
     await fill(1, 1_700, '91 days');
     const stopping = new AbortController();
     // Within the second batch the process is told to stop.
@@ -92,7 +92,7 @@ describe.each<Cleanup>([
     expect([deletions, await count(table)]).toEqual([2, 700]);
   });
 
-  test('is gone at the end, and nothing else, though the clock of the replica is two days ahead', async () => {
+  test('are all deleted, and no others, though the clock of the replica is two days ahead', async () => {
     passSeconds(2 * 86_400);
     await fill(5_000, 3, kept);
     await clean(app.app.database);
@@ -102,7 +102,7 @@ describe.each<Cleanup>([
   });
 });
 
-test('a job that is told to stop does not pause until it would delete the next batch', async () => {
+test('a stopped job ends during the pause before its next batch', async () => {
   const stopping = new AbortController();
   const clock = vi.spyOn(performance, 'now').mockReturnValueOnce(0).mockReturnValueOnce(1_000_000);
   const deleteBatch = async (limit: number) => {
@@ -135,7 +135,7 @@ test('the record of a session that has not ended is kept, however old it is', as
   expect(await count('console_sessions')).toBe(1);
 });
 
-test('of the keys of a user that have ended, 10,000 are kept as new ones are made', async () => {
+test('creating keys keeps 10,000 of the ended keys of a user', async () => {
   await run('DELETE FROM api_keys');
   const { owner, member } = app.demo.users;
   await run(

@@ -41,7 +41,7 @@ test('a cursor is written to its file, and through no link', async () => {
   expect(readdirSync(folder)).toHaveLength(3);
 });
 
-test('what cannot be written leaves no draft', async () => {
+test('a file that cannot be written leaves no draft', async () => {
   const dashboard = { id: 'x', name: 'x', version: 2, text: '{"id":"x"}', content: {} };
   mkdirSync(join(folder, 'taken'));
   await expect(writeDashboardFile(join(folder, 'taken'), dashboard)).rejects.toThrow('EISDIR');

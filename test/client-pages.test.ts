@@ -38,7 +38,7 @@ function runProgram(program: string) {
 it.each([
   ['docs/feed.md', /^149 .+\n150 .+\n$/, 'connecting\nlive\n'],
   ['docs/consoles.md', /This is web-02[\s\S]*# uname\r\nLinux\r\n/, ''],
-])('what %s shows of the client package works when it is pasted', async (page, expected, err) => {
+])('the example of the client package in %s runs when pasted', async (page, expected, err) => {
   const { printed, kill, exit } = runProgram(readProgram(page));
   try {
     await expect.poll(() => printed.out).toMatch(expected);
@@ -49,7 +49,7 @@ it.each([
   }
 });
 
-it('the README of the client package works from its first line to its last', async () => {
+it('the README of the client package runs from its first line to its last', async () => {
   const { printed, exit } = runProgram(readProgram('clients/typescript/README.md'));
   const code = await exit;
   expect([code, printed.err]).toEqual([0, '']);

@@ -127,7 +127,7 @@ const refuse = (status: number, code: string, headers: Record<string, string> = 
   Response.json({ detail: code, code, error: code }, { status, headers });
 
 describe('v1', () => {
-  it('calls what the document names, and answers with values, errors included', async () => {
+  it('calls the operations of the document, and returns values, errors included', async () => {
     const { data, response } = await as('member').v1.GET('/v1/organizations');
     expect([response.status, data?.results[0]?.name]).toEqual([200, 'Acme Cloud']);
     const lost = await as('outsider').v1.GET('/v1/organizations/{organization_id}/projects/{project_id}/compute/overview', {
@@ -136,7 +136,7 @@ describe('v1', () => {
     expect([lost.response.status, lost.error?.code, lost.data]).toEqual([404, 'not_found', undefined]);
   });
 
-  it('makes an error of each rejection that can be thrown, and names the fields that are not valid', async () => {
+  it('makes a throwable error of each rejection, with the names of the invalid fields', async () => {
     const boards = '/v1/organizations/{organization_id}/projects/{project_id}/monitoring/dashboards';
     const refused = await as('member').v1.POST(boards, { params: { path: path() }, body: { name: '' } });
     const blank = 'This field may not be blank.';
@@ -159,7 +159,7 @@ describe('v1', () => {
     expect(toPorticoError({ error, response }).code).toBe('not_found');
   });
 
-  it('reads a Retry-After that is a date, by the clock of who sent it, for an hour at most', async () => {
+  it('reads a Retry-After that is a date, by the clock of the server, for an hour at most', async () => {
     const read = async (retryAfter: string, date = '') => {
       const response = refuse(503, 'service_unavailable', { 'retry-after': retryAfter, ...(date && { date }) });
       const client = connect({ url, credential: token('viewer'), maxWaitMs: 0, fetch: async () => withUrl(response) });
@@ -193,7 +193,7 @@ describe('v1', () => {
     await front.close();
   });
 
-  it('gives the refusal back where it would have to wait too long', async () => {
+  it('returns the refusal where it would have to wait too long', async () => {
     const front = await openFront(() => refuse(429, 'rate_limited', { 'retry-after': '30' }));
     const client = connect({ url: front.url, credential: token('viewer'), maxWaitMs: 5_000 });
     const { response, error } = await client.v1.GET('/v1/organizations');
@@ -229,7 +229,7 @@ describe('v1', () => {
     await proxy.close();
   });
 
-  it('tells a write as uncertain whose retry is rejected before the server looks, and a read as rejected', async () => {
+  it('reports a write as uncertain if its retry is rejected before it is executed, and a read as rejected', async () => {
     const lost = () => {
       throw new TypeError('fetch failed', { cause: { code: 'ECONNRESET' } });
     };
@@ -255,7 +255,7 @@ describe('v1', () => {
     }
   });
 
-  it('tells a write as uncertain for whose retry there is no credential, and a read as not sent', async () => {
+  it('reports a write as uncertain if there is no credential for its retry, and a read as not sent', async () => {
     const lost = () => {
       throw new TypeError('fetch failed', { cause: { code: 'ECONNRESET' } });
     };
@@ -282,7 +282,7 @@ describe('v1', () => {
     }
   });
 
-  it('ends with the signal a write that waits for another credential', async () => {
+  it('aborts a write that waits for another credential', async () => {
     const responses = [() => refuse(503, 'service_unavailable'), () => refuse(401, 'not_authenticated')];
     let calls = 0;
     const leaving = new AbortController();
@@ -298,7 +298,7 @@ describe('v1', () => {
     await expect(sent).rejects.toThrow('left');
   });
 
-  it('takes a response that breaks off for none, and one that never comes', async () => {
+  it('treats a response that breaks off, or never arrives, as no response', async () => {
     let asked = 0;
     const front = await openFront(() => (asked++ === 0 ? breakOff() : null));
     const { response } = await as('viewer', front.url).v1.GET('/v1/organizations');
@@ -319,7 +319,7 @@ describe('v1', () => {
     }
   });
 
-  it('says so where something else has answered', async () => {
+  it('reports a response that is not in the form of v1', async () => {
     const get = async (received: Response) => {
       const { v1 } = connect({ url, credential: token('viewer'), maxWaitMs: 0, fetch: async () => withUrl(received) });
       const { error, response } = await v1.GET('/v1/organizations');
@@ -335,7 +335,7 @@ describe('v1', () => {
     }
   });
 
-  it('takes no credential that a header cannot hold, and repeats none', async () => {
+  it('rejects a credential that a header cannot hold, without repeating it', async () => {
     for (const credential of ['sk-portico-se\ncret', 'schlüssel', ' ', () => 'sk-portico-se\ncret']) {
       const client = connect({ url, credential });
       const { error } = await client.query('{ viewer { id } }', {} as never);
@@ -347,7 +347,7 @@ describe('v1', () => {
     expect(response.status).toBe(200);
   });
 
-  it('says that there is no credential where the function returns none', async () => {
+  it('reports that there is no credential where the function returns none', async () => {
     for (const none of [undefined, null]) {
       const client = connect({ url, credential: (() => none) as never });
       const expected = { code: 'credential_unavailable', message: 'There is no credential now: the function returned none.' };
@@ -358,18 +358,18 @@ describe('v1', () => {
     }
   });
 
-  it('says at once that an address is none', () => {
+  it('throws at once for a malformed address', () => {
     for (const wrong of ['localhost:4000', 'example.com', '', 'ftp://example.com'])
       expect(() => connect({ url: wrong, credential: 'x' })).toThrow(`${wrong} is not the address of a server`);
   });
 
-  it('says at once that a credential is missing', () => {
+  it('throws at once for a missing credential', () => {
     const sentence = 'The credential is missing: give an API key, a session token, or a function that returns a token.';
     for (const missing of [undefined, null, '', 17])
       expect(() => connect({ url, credential: missing as never })).toThrow(new TypeError(sentence));
   });
 
-  it('sends a credential to another machine without TLS only if that is asked for', () => {
+  it('sends a credential to another machine without TLS only with plainHttp', () => {
     const exposed = 'http://api.example.com:4000';
     const refused = `${exposed} has no TLS: the credential could be read on the way. Use https://, or the option plainHttp.`;
     expect(() => connect({ url: exposed, credential: 'x' })).toThrow(new TypeError(refused));
@@ -378,26 +378,26 @@ describe('v1', () => {
       expect(() => connect({ url: own, credential: 'x' })).not.toThrow();
   });
 
-  it('takes no secret in an address, and repeats none', () => {
+  it('rejects a secret in an address, without repeating it', () => {
     const say = () => connect({ url: 'https://me:sesame@api.example.com', credential: 'x' });
     expect(say).toThrow(new TypeError('The address of a server holds no user name and no password.'));
   });
 
-  it('takes no query and no fragment in an address', () => {
+  it('rejects a query and a fragment in an address', () => {
     for (const wrong of ['http://localhost/?x=1', 'http://localhost?', 'http://localhost/#top'])
       expect(() => connect({ url: wrong, credential: 'x' })).toThrow(
         new TypeError('The address of a server holds no query and no fragment.'),
       );
   });
 
-  it('takes an address with white space around it, as a file may have it', async () => {
+  it('accepts an address with white space around it, as a file may have it', async () => {
     const { response } = await as('viewer', ` ${url}/\n`).v1.GET('/v1/organizations');
     expect(response.status).toBe(200);
     const { events } = await follow(as('viewer', ` ${url}\n`), (seen) => seen.length === 1);
     expect(events).toMatchObject([{ type: 'ready' }]);
   });
 
-  it('asks for another credential once it is refused, and once only for many requests', async () => {
+  it('requests a new credential after a refusal, once for many requests', async () => {
     let asked = 0;
     const client = connect({
       url,
@@ -412,7 +412,7 @@ describe('v1', () => {
     expect([response.status, error?.code]).toEqual([401, 'not_authenticated']);
   });
 
-  it('ends with the signal, also while it waits', async () => {
+  it('is aborted by its signal, also while it waits', async () => {
     const front = await openFront(() => refuse(503, 'service_unavailable', { 'retry-after': '20' }));
     const asking = as('viewer', front.url).v1.GET('/v1/organizations', { signal: AbortSignal.timeout(200) });
     await expect(asking).rejects.toMatchObject({ name: 'TimeoutError' });
@@ -423,19 +423,19 @@ describe('v1', () => {
 describe('query', () => {
   const overview = 'query ($id: ID!) { project(id: $id) { name } missing: project(id: "019b76da-a800-7c0e-8b1c-5c2b6f2f0a11") { name } }';
 
-  it('answers with the data, and beside it with the error', async () => {
+  it('returns the data together with the error', async () => {
     const { data, error } = await as('viewer').query<{ project: { name: string } }, { id: string }>(overview, { id: project });
     expect([data?.project.name, error?.code, error?.errors[0]?.path]).toEqual([expect.any(String), 'not_found', ['missing']]);
   });
 
-  it('names what a document is refused for, and who is not known', async () => {
+  it('returns the code of a refused document, and of a refused credential', async () => {
     const { error } = await as('viewer').query<unknown, object>('{ nothing }', {});
     expect([error?.code, error instanceof PorticoError]).toEqual(['invalid_request', true]);
     const unknown = await connect({ url, credential: 'sk-portico-no' }).query<unknown, object>('{ viewer { id } }', {});
     expect([unknown.data, unknown.error?.code, unknown.error?.status]).toEqual([null, 'not_authenticated', 401]);
   });
 
-  it('names the fields that are not valid, as v1 does', async () => {
+  it('names the invalid fields, as v1 does', async () => {
     const document =
       'query ($id: ID!, $first: Int, $tasks: Int) { project(id: $id) { instances(first: $first) { totalCount } tasks(first: $tasks) { totalCount } } }';
     const { error } = await as('viewer').query<unknown, object>(document, { id: project, first: -1, tasks: -2 });
@@ -447,7 +447,7 @@ describe('query', () => {
     expect([unknown.error?.code, unknown.error?.fields]).toEqual(['not_found', {}]);
   });
 
-  it('says so where something else has answered', async () => {
+  it('reports a response that is not in the form of GraphQL', async () => {
     const page = () => new Response('<p>Sign in to this network</p>', { headers: { 'content-type': 'text/html' } });
     const front = await openFront(page);
     const { data, error } = await as('viewer', front.url).query<unknown, object>('{ viewer { id } }', {});
@@ -459,7 +459,7 @@ describe('query', () => {
     }
   });
 
-  it('sends a mutation again only with keys', async () => {
+  it('retries a mutation only if it has idempotency keys', async () => {
     let asked = 0;
     const front = await openFront(() => (asked++ % 2 === 0 ? refuse(503, 'service_unavailable', { 'retry-after': '0' }) : null));
     const document = 'mutation ($input: PublishNotificationInput!) { publishNotification(input: $input) { notification { title } } }';
@@ -480,7 +480,7 @@ describe('query', () => {
 });
 
 describe('feed', () => {
-  it('gives the log, the boundary and what comes, each once and in order', async () => {
+  it('delivers the log, the boundary and live events, each once and in order', async () => {
     let last = 0;
     const { events, states } = await follow(
       as('viewer'),
@@ -497,7 +497,7 @@ describe('feed', () => {
     expect(states.map(describeState)).toEqual(['connecting', 'live', 'ended']);
   });
 
-  it('tells a gap, and goes on behind it', async () => {
+  it('delivers a gap, and continues after it', async () => {
     const { events } = await follow(as('viewer'), (seen) => seen.length === 2, 1_000_000);
     expect(events.map(({ type }) => type)).toEqual(['gap', 'ready']);
   });
@@ -505,7 +505,7 @@ describe('feed', () => {
   it.each([
     ['breaks off', () => breakOff()],
     ['is another’s', () => Response.json({ status: 'ok' })],
-  ])('goes on where the response about its project %s', async (_what, answer) => {
+  ])('retries where the response about its project %s', async (_what, answer) => {
     let asked = 0;
     const front = await openFront(() => (asked++ === 0 ? answer() : null));
     const { events, states, error } = await follow(as('viewer', front.url), (seen) => seen.length === 2, 3);
@@ -514,7 +514,7 @@ describe('feed', () => {
     await front.close();
   });
 
-  it('keeps its cursor in a store, when the next event is asked for', async () => {
+  it('saves its cursor in a store when the next event is requested', async () => {
     const saved: number[] = [];
     const store = { load: () => saved.at(-1) ?? 3, save: (cursor: number) => void saved.push(cursor) };
     const seen: number[] = [];
@@ -531,7 +531,7 @@ describe('feed', () => {
     ]);
   });
 
-  it('begins where its store is, and after a sequence where that is empty', async () => {
+  it('begins at the cursor of its store, and at the given sequence if that is empty', async () => {
     for (const [kept, expected] of [
       [null, 6],
       [3, 4],
@@ -543,7 +543,7 @@ describe('feed', () => {
     }
   });
 
-  it('tells a notification as v1 has it', async () => {
+  it('delivers a notification with the same values as v1', async () => {
     const { v1 } = as('viewer');
     const { data } = await v1.GET('/v1/organizations/{organization_id}/projects/{project_id}/notifications', {
       params: { path: path(), query: { page_size: 100 } },
@@ -558,7 +558,7 @@ describe('feed', () => {
     }
   });
 
-  it('ends at once for a reader who leaves while it waits, and frees its socket', async () => {
+  it('ends at once when its reader leaves while it waits, and closes its socket', async () => {
     const of = app.demo.empty_project_id;
     const countFollowers = () => app.app.count().followers;
     await expect.poll(countFollowers).toBe(0);
@@ -573,7 +573,7 @@ describe('feed', () => {
     await expect.poll(countFollowers).toBe(0);
   });
 
-  it('holds no more than a thousand events for a reader who is busy, and comes back for the others', async () => {
+  it('buffers at most a thousand events for a busy reader, and reconnects for the others', async () => {
     const of = app.demo.empty_project_id;
     const countFollowers = () => app.app.count().followers;
     await expect.poll(countFollowers).toBe(0);
@@ -593,7 +593,7 @@ describe('feed', () => {
     await events.return?.();
   });
 
-  it('tells what comes while its reader works on something else', async () => {
+  it('receives events while its reader is busy', async () => {
     const of = app.demo.empty_project_id;
     const titles: string[] = [];
     let [awaited, witness] = ['first', Promise.resolve()];
@@ -617,7 +617,7 @@ describe('feed', () => {
     expect(titles).toEqual(['first', '1 more', '2 more', '3 more']);
   });
 
-  it('comes back through cut connections, and a reader who is slow holds no more than a thousand', async () => {
+  it('reconnects after cut connections, and buffers at most a thousand events for a slow reader', async () => {
     const proxy = await openProxy({ host: '127.0.0.1', port: Number(new URL(url).port) });
     const of = app.demo.empty_project_id;
     const insert = `INSERT INTO notifications (project_id, kind, severity, title, body, data)
@@ -667,7 +667,7 @@ describe('feed', () => {
     expect(connections).toBeGreaterThan(1);
   });
 
-  it('ends with a sentence where nothing can help', async () => {
+  it('ends with a message where a retry cannot help', async () => {
     const wrong = await follow(connect({ url, credential: 'sk-portico-wrong' }), () => false);
     expect(wrong.error).toMatchObject({
       code: 'not_authenticated',
@@ -683,7 +683,7 @@ describe('feed', () => {
     expect(stale.error).toMatchObject({ code: 'not_authenticated' });
   });
 
-  it('says that the clock of the machine is wrong', async () => {
+  it('reports that the clock of the machine is wrong', async () => {
     const client = connect({
       url,
       credential: 'sk-portico-wrong',
@@ -721,7 +721,7 @@ describe('feed', () => {
     expect([events.map(({ type }) => type), error]).toEqual([['ready'], expect.objectContaining({ code: 'not_found' })]);
   });
 
-  it('waits for a credential that cannot be had now', async () => {
+  it('waits for a credential that is unavailable', async () => {
     let asked = 0;
     const credential = async () => {
       asked += 1;
@@ -735,7 +735,7 @@ describe('feed', () => {
     ]);
   });
 
-  it('waits for a server that is off, and says so', async () => {
+  it('waits for a server that is off, and reports it in its state', async () => {
     const port = await new Promise<number>((resolve) => {
       const server = createServer().listen(0, '127.0.0.1', () => {
         const { port: free } = server.address() as AddressInfo;
@@ -763,7 +763,7 @@ describe('feed', () => {
     await (proxy as Awaited<ReturnType<typeof openFront>> | null)?.close();
   });
 
-  it('comes by server-sent events where a proxy knows no WebSocket', async () => {
+  it('uses server-sent events where a proxy knows no WebSocket', async () => {
     const front = await openFront(() => null);
     const { events, states } = await follow(as('viewer', front.url), (seen) => seen.at(-1)?.type === 'ready', 0);
     expect(states.find(({ name }) => name === 'live')).toEqual({ name: 'live', over: 'server-sent events' });
@@ -773,7 +773,7 @@ describe('feed', () => {
     await front.close();
   });
 
-  it('waits once for a WebSocket where a proxy drops them, and says what a broken connection is', { timeout: 20_000 }, async () => {
+  it('waits once for a WebSocket where a proxy drops them, and reports a broken connection', { timeout: 20_000 }, async () => {
     const upgraded: Duplex[] = [];
     const server = createServer().on('upgrade', (_request, socket) => {
       upgraded.push(socket.on('error', () => {}));
@@ -817,7 +817,7 @@ describe('feed', () => {
     }
   });
 
-  it('passes over an event of a type that it does not know, and keeps its cursor', async () => {
+  it('skips an event of an unknown type, and keeps its cursor', async () => {
     const server = createServer(passOn(() => null));
     const sockets = new WebSocketServer({ server, handleProtocols: () => 'graphql-transport-ws' });
     const asked: unknown[] = [];
@@ -844,7 +844,7 @@ describe('feed', () => {
     await front.close();
   });
 
-  it('pauses before it comes back to a server that ends each feed after an event', async () => {
+  it('pauses before it reconnects to a server that ends each feed after an event', async () => {
     let connections = 0;
     const ready = { data: { notificationFeed: { type: 'ready', sequence: 0, readThrough: 0, unreadCount: 0 } } };
     const front = await openFront(({ headers }) => {
@@ -862,7 +862,7 @@ describe('feed', () => {
     await front.close();
   });
 
-  it('pauses before it comes back to a server that ends each feed by WebSocket', async () => {
+  it('pauses before it reconnects to a server that ends each feed by WebSocket', async () => {
     const server = createServer(passOn(() => null));
     const sockets = new WebSocketServer({ server, handleProtocols: () => 'graphql-transport-ws' });
     sockets.on('connection', (socket) => {
@@ -885,7 +885,7 @@ describe('feed', () => {
     await front.close();
   });
 
-  it('takes only a connection that it reads for silent, by server-sent events', async () => {
+  it('drops a stream as silent only while it reads it', async () => {
     const front = await openFront(() => new Response(null, { status: 404 }));
     let output: ReadableStreamDefaultController<Uint8Array> | undefined;
     const send = (sequence: number) => {
@@ -945,7 +945,7 @@ describe('feed', () => {
     [1.5, 'A valid integer is required.'],
     ['5', 'A valid integer is required.'],
     [-1, 'Ensure this value is greater than or equal to 0.'],
-  ])('refuses the cursor %s, and begins nowhere', async (cursor, problem) => {
+  ])('rejects the cursor %s, and does not begin', async (cursor, problem) => {
     const refused = { code: 'validation_failed', message: `after: ${problem}`, fields: { after: [problem] } };
     for (const given of [{ after: cursor }, { store: { load: () => cursor, save: () => {} } }]) {
       const feed = as('viewer').feed({ project, ...given, signal: AbortSignal.timeout(5_000) } as never);
@@ -995,7 +995,7 @@ async function openFrozen() {
 }
 
 describe('console', () => {
-  it('passes bytes both ways, and goes on with the session through a break', async () => {
+  it('passes bytes both ways, and resumes its session after a disconnect', async () => {
     const guest = await openGuest();
     const instance = app.demo.instances.eligible;
     await setEndpoint(app, instance, { port: guest.port });
@@ -1035,7 +1035,7 @@ describe('console', () => {
     await guest.close();
   });
 
-  it('keeps what was typed until it has arrived, when its input is closed', async () => {
+  it('keeps its input until it has arrived, when the input is closed', async () => {
     const { stream, writer, sent, proxy, guest } = await openFrozen();
     const closing = writer.close();
     await sleep(1_500);
@@ -1070,7 +1070,7 @@ describe('console', () => {
     await stuck.guest.close();
   });
 
-  it('drops what waits for a connection when its input is aborted', async () => {
+  it('drops its waiting input when the input is aborted', async () => {
     const front = await openFront(() => refuse(503, 'service_unavailable'));
     const { writable, readable } = as('member', front.url).console({ instance: app.demo.instances.eligible });
     const writer = writable.getWriter();
@@ -1081,7 +1081,7 @@ describe('console', () => {
     await front.close();
   });
 
-  it('closes at once where the connection has gone silent', { timeout: 20_000 }, async () => {
+  it('closes at once where the connection is silent', { timeout: 20_000 }, async () => {
     const guest = await openGuest();
     const instance = app.demo.instances.eligible;
     await setEndpoint(app, instance, { port: guest.port });
@@ -1095,7 +1095,7 @@ describe('console', () => {
     await guest.close();
   });
 
-  it('comes back where the connection has gone silent', async () => {
+  it('reconnects where the connection is silent', async () => {
     const guest = await openGuest();
     const instance = app.demo.instances.eligible;
     await setEndpoint(app, instance, { port: guest.port });
@@ -1119,7 +1119,7 @@ describe('console', () => {
     await guest.close();
   });
 
-  it('closes at once while nobody answers the socket', { timeout: 20_000 }, async () => {
+  it('closes at once while the upgrade is unanswered', { timeout: 20_000 }, async () => {
     const server = createServer(passOn(() => null));
     const upgraded = once(server, 'upgrade');
     const front = await listen(server, 'http');
@@ -1132,7 +1132,7 @@ describe('console', () => {
     await front.close();
   });
 
-  it('ends where nobody reads, rather than keep it all', async () => {
+  it('ends where its output is not read, rather than buffer it all', async () => {
     // Every connection is sent much output, because a console that has just moved is connected to twice.
     const guest = await openGuest((line) => void line.write(Buffer.alloc(24 * 1024 * 1024, 'a')));
     const instance = app.demo.instances.eligible;
@@ -1143,7 +1143,7 @@ describe('console', () => {
     await guest.close();
   });
 
-  it('fails with the reason where there is none', async () => {
+  it('fails with the reason where there is no console', async () => {
     const fail = async (client: Portico, instance: string) => {
       const { readable } = client.console({ instance });
       return readable
@@ -1158,7 +1158,7 @@ describe('console', () => {
 
 /** Tests that mostly wait, for seconds of a protocol, do so side by side. */
 describe.concurrent('as time passes, a client', () => {
-  it('stays open through the ends of several tokens while nothing is said', async ({ expect }) => {
+  it('keeps a silent console open through the ends of several tokens', async ({ expect }) => {
     const guest = await openGuest();
     const instance = app.demo.instances.eligible;
     await setEndpoint(app, instance, { port: guest.port });
@@ -1175,7 +1175,7 @@ describe.concurrent('as time passes, a client', () => {
     await guest.close();
   });
 
-  it('goes on with a fresh token when the old one has expired', async ({ expect }) => {
+  it('resumes with a fresh token when the old one has expired', async ({ expect }) => {
     const tokens = [(await app.app.tokens.local?.sign(app.demo.users.viewer.id, 2)) ?? '', token('viewer')];
     const asked: string[] = [];
     const client = connect({
@@ -1189,7 +1189,7 @@ describe.concurrent('as time passes, a client', () => {
     expect([error, events.map(({ type }) => type), asked]).toEqual([null, ['ready', 'ready'], tokens]);
   });
 
-  it('waits as long as Retry-After says, for what may be sent again', async ({ expect }) => {
+  it('waits for the time of Retry-After, where a request may be retried', async ({ expect }) => {
     const asked: number[] = [];
     const front = await openFront(() => {
       asked.push(performance.now());
@@ -1201,7 +1201,7 @@ describe.concurrent('as time passes, a client', () => {
     await front.close();
   });
 
-  it('waits as the server asks', async ({ expect }) => {
+  it('waits for the time of Retry-After before a feed reconnects', async ({ expect }) => {
     let isBusy = true;
     const front = await openFront(() => (isBusy ? refuse(503, 'service_unavailable', { 'retry-after': '1' }) : null));
     const states: string[] = [];
@@ -1257,7 +1257,7 @@ describe.concurrent('as time passes, a client', () => {
     await front.close();
   });
 
-  it('ends with the signal while there is no credential yet', async ({ expect }) => {
+  it('is aborted by its signal while there is no credential yet', async ({ expect }) => {
     const client = connect({ url, credential: () => new Promise<string>(() => {}) });
     const signal = AbortSignal.timeout(200);
     await expect(client.v1.GET('/v1/organizations', { signal })).rejects.toMatchObject({ name: 'TimeoutError' });

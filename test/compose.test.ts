@@ -47,7 +47,7 @@ describe.each(names)('the service %s', (name) => {
   });
 });
 
-test('what the commands of compose.yaml write is in folders that they may write to after a restart, too', () => {
+test('the commands of compose.yaml write only to folders that are writable after a restart, too', () => {
   // A restarted container has the folders that its first start created, as root's: a tmpfs on one takes the folder's mode.
   const ofImages = ['/tmp', '/var/run/postgresql', '/data'];
   const mounted = Object.values(services).flatMap((lines) =>
@@ -66,10 +66,10 @@ test('`docker compose up --wait` waits until the balancer serves, too', () => {
   expect(read('deploy/haproxy.cfg')).toContain(`\n  bind 127.0.0.1:${port}\n  monitor-uri /\n`);
 });
 
-describe('what deploy/haproxy.cfg answers itself', () => {
+describe('a response of deploy/haproxy.cfg itself', () => {
   const config = read('deploy/haproxy.cfg');
 
-  test('is JSON of v1 with a status of v1, also for what cannot be parsed or is too slow', () => {
+  test('is JSON of v1 with a status of v1, also for malformed and slow requests', () => {
     const files = [...config.matchAll(/^ {2}errorfile (\d+) (\S+)$/gm)].map(([, status, file = '']) => [status, file] as const);
     expect(files.map(([status]) => status)).toEqual(['400', '408', '414', '422', '431']);
     // HAProxy finds them beside its configuration.
@@ -180,13 +180,13 @@ describe('the connections of deploy/haproxy.cfg', () => {
     expect(services.balancer).toContain(`ulimits: { nofile: ${files} }`);
   });
 
-  test('fit into what the replicas take, with room for its own questions', () => {
+  test('fit into the connection limits of the replicas, with room for its health checks', () => {
     expect(toServers.length).toBe(config.match(/server-template/g)?.length);
     expect(toReplica).toBeLessThan(most);
     expect(replicas * toReplica).toBeGreaterThanOrEqual(inAll);
   });
 
-  test('of one address are a part of them', () => {
+  test('of one address are limited to a tenth of them', () => {
     const [each = 0] = numbers(/tcp-request connection reject if \{ sc0_conn_cur gt (\d+) \}/g);
     expect(each).toBeGreaterThan(0);
     expect(each).toBeLessThanOrEqual(inAll / 10);
@@ -194,7 +194,7 @@ describe('the connections of deploy/haproxy.cfg', () => {
     expect(config).toMatch(/^ {2}option disable-h2-upgrade$/m);
   });
 
-  test('of one address are a part of the requests that a replica takes at once, however long it lets them wait for their end', () => {
+  test('of one address may hold at most as many requests as a replica takes at once', () => {
     const [requests = 0] = numbers(/^ {2}http-request deny deny_status 503 if \{ sc1_conn_cur gt (\d+) \}$/gm);
     expect(requests).toBeGreaterThan(0);
     expect(requests).toBeLessThanOrEqual(Math.min(...toServers));

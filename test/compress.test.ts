@@ -104,7 +104,7 @@ describe('a response that is large', () => {
     expect(headers['content-encoding']).toBeUndefined();
   });
 
-  it('HEAD tells the same, without the body', async () => {
+  it('has the same headers by HEAD, without the body', async () => {
     for (const headers of [{}, gzip]) {
       const [get, head] = [
         await ask('GET', `${dashboards}/${made.large}`, { headers }),
@@ -138,7 +138,7 @@ it('a small response is sent as it is, and so is a refusal', async () => {
   }
 });
 
-it('of many at once, each is answered, compressed or not', async () => {
+it('each of many concurrent requests is answered, compressed or not', async () => {
   const responses = await Promise.all(Array.from({ length: 24 }, () => ask('GET', `${dashboards}/${made.large}`, { headers: gzip })));
   expect(new Set(responses.map((response) => decoded(response).text)).size).toBe(1);
   expect(responses.some(({ headers }) => headers['content-encoding'] === 'gzip')).toBe(true);

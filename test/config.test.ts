@@ -346,7 +346,7 @@ describe('DATABASE_URL', () => {
   });
 });
 
-test('an address leads where it says, whatever the environment has for other programs', () => {
+test('a DATABASE_URL is not changed by the PG variables of the environment', () => {
   const others = {
     HOST: 'elsewhere.example',
     PORT: '7777',
@@ -386,7 +386,7 @@ test('the table of the README lists every setting, and its default', () => {
   }
 });
 
-describe('what is unsafe is refused', () => {
+describe('unsafe settings are refused', () => {
   const tls = 'TLS is missing or unverified; name the host in PLAINTEXT_HOSTS if its network is your own';
   const http = 'plain http is accepted on loopback addresses only';
 

@@ -80,7 +80,7 @@ it('a connection that has been read from since has not stalled longest', async (
 it.each([
   { what: 'an address', perAddress: 100, inAll: 1_000 },
   { what: 'all', perAddress: 1_000, inAll: 100 },
-])('what has been read meanwhile does not count towards the limit of $what', async ({ perAddress, inAll }) => {
+])('bytes that have been read meanwhile do not count towards the limit of $what', async ({ perAddress, inAll }) => {
   const [first, second] = await openCorked(2);
   const buffers = openBuffers(perAddress, inAll);
   hold(buffers, first, 'one', 60);
@@ -89,7 +89,7 @@ it.each([
   expect([ended, buffers.bytes]).toEqual([0, 50]);
 });
 
-it('beyond the limit of all the stalled end first, of the address with the most, and no more than need be', async () => {
+it('beyond the limit of all addresses the stalled connections of the largest address end first, and no more than necessary', async () => {
   const [few, many, more, fresh] = await openCorked(4);
   const buffers = openBuffers(1_000, 450);
   hold(buffers, few, 'few', 100);
@@ -108,7 +108,7 @@ it('beyond the limit of all the stalled end first, of the address with the most,
   expect([ended, buffers.bytes]).toEqual([3, 351]);
 });
 
-it('a response that has just begun is not ended before one that is only then found to have been read from', async () => {
+it('a response that has just begun is not ended before one that turns out to have been read from', async () => {
   const [slow, begun] = await openCorked(2);
   vi.useRealTimers();
   const buffers = openBuffers(1_000, 100);
@@ -119,7 +119,7 @@ it('a response that has just begun is not ended before one that is only then fou
   expect(destroyed(sockets)).toEqual([true, false]);
 });
 
-it('a connection counts for the address of its last request, and what is released is no less than nothing', async () => {
+it('a connection counts for the address of its last request, and its reservations do not fall below zero', async () => {
   const [proxied, other] = await openCorked(2);
   const buffers = openBuffers(100);
   hold(buffers, proxied, 'one', 80);
@@ -137,7 +137,7 @@ it('a connection counts for the address of its last request, and what is release
   expect([ended, buffers.bytes]).toEqual([0, 90]);
 });
 
-it('a connection of which nothing is read for its time ends at the next look, and not where nothing waits to be written', async () => {
+it('a connection that is not read for its time ends at the next check, unless it has nothing to write', async () => {
   const [stalled, reading, patient, working] = await openCorked(4);
   const buffers = openBuffers(1_000);
   hold(buffers, stalled, 'one', 10, 5_000);

@@ -77,7 +77,7 @@ it('introspection is not repeated under other names', async () => {
     for (let time = 0; time < 2; time += 1) expect((await ask(query, {}, {})).json).toEqual(refused);
 });
 
-it('introspection of the whole schema takes no lists within lists, which multiply what a short document asks for', async () => {
+it('introspection of the whole schema takes no lists within lists, which would multiply the response to a short document', async () => {
   const message = 'Introspection of the whole schema takes no fields, interfaces or possible types below one another.';
   for (const query of [
     '{ __schema { types { fields { type { fields { name } } } } } }',
@@ -122,7 +122,7 @@ it('a document has at most 500 fields, which is known before they are compared w
   validating.mockRestore();
 });
 
-it('tools may ask first what the introspection has: Apollo Kotlin downloads no schema otherwise', async () => {
+it('the introspection types can be introspected, without which Apollo Kotlin downloads no schema', async () => {
   const types = { schema: '__Schema', type: '__Type', directive: '__Directive', field: '__Field', inputValue: '__InputValue' };
   const fields = Object.entries(types).map(([alias, name]) => `${alias}: __type(name: "${name}") { ...TypeFields }`);
   const fragment = 'fragment TypeFields on __Type { fields { name args { name } } }';
@@ -131,19 +131,19 @@ it('tools may ask first what the introspection has: Apollo Kotlin downloads no s
   expect(Object.keys(json.data)).toEqual(Object.keys(types));
 });
 
-describe('who asks for it is told what a document costs', () => {
-  it('beside its data', async () => {
+describe('X-GraphQL-Cost: 1 adds the cost of a document to its response', () => {
+  it('after the data', async () => {
     for (let time = 0; time < 3; time += 1) {
       const [plain, told] = [await ask(panel, {}, {}), await ask(panel)];
       expect(told.text).toBe(`${plain.text.slice(0, -1)},"extensions":${JSON.stringify(costOf(20_102))}}`);
     }
   });
 
-  it('by each size of a page that a variable has', async () => {
+  it('computed with the page sizes of its variables', async () => {
     for (const n of [1, 3, 100, 3]) expect((await ask(paged, { n })).json.extensions).toEqual(costOf(2 + 2 * n));
   });
 
-  it('where it is refused for that', async () => {
+  it('where the document is refused for its cost', async () => {
     const { status, json } = await ask(hostile);
     expect([status, Object.keys(json), json.extensions]).toEqual([200, ['errors', 'extensions'], costOf(2_020_202)]);
   });
@@ -154,7 +154,7 @@ describe('who asks for it is told what a document costs', () => {
     expect((await ask(paged, { n: 'x' })).json.errors).toHaveLength(1);
   });
 
-  it('not where it is rejected before, as its variables may be as many as the body is long', async () => {
+  it('except where it is rejected before, as its variables may be as many as the body is long', async () => {
     for (const as of ['owner', null] as const) {
       const { json } = await app.graphql(
         `query ($n: [ID!]!) ${panel.replace('{', '{ nodes(ids: $n) { id }')}`,
@@ -170,18 +170,18 @@ describe('who asks for it is told what a document costs', () => {
     expect(performance.now() - began).toBeLessThan(5_000);
   });
 
-  it('by GET', async () => {
+  it('for a request by GET', async () => {
     const { json } = await app.ask('GET', `/graphql?query=${encodeURIComponent(panel)}`, { headers: asking });
     expect(json.extensions).toEqual(costOf(20_102));
   });
 });
 
-it.each([{}, { 'x-graphql-cost': '0' }, { 'x-graphql-cost': 'true' }, { 'x-graphql-cost': '' }])('nobody else is: %j', async (headers) => {
+it.each([{}, { 'x-graphql-cost': '0' }, { 'x-graphql-cost': 'true' }, { 'x-graphql-cost': '' }])('no cost with %j', async (headers) => {
   for (const query of [panel, hostile])
     expect((await ask(query, {}, headers as Record<string, string>)).json).not.toHaveProperty('extensions');
 });
 
-it('v1 has its own documents, whose cost is nobody’s concern', async () => {
+it('v1 ignores X-GraphQL-Cost', async () => {
   const path = `${app.projectPath}/compute/overview`;
   const [plain, asked] = [await app.ask('GET', path), await app.ask('GET', path, { headers: asking })];
   expect(asked.text).toBe(plain.text);

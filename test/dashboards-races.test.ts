@@ -43,7 +43,7 @@ function atOnce<Result>(count: number, act: (index: number) => Promise<Result>):
   return Promise.all(Array.from({ length: count }, (_, index) => act(index)));
 }
 
-describe('what was sent comes back', () => {
+describe('a stored dashboard is returned as it was sent', () => {
   const text = fc.string({
     unit: fc.oneof(fc.constantFrom('é', '\u{1f600}', '"', '\\', '/', '\u2028', '\u007f', '\t', 'ﬀ'), fc.string({ unit: 'binary' })),
   });
@@ -185,7 +185,7 @@ describe('one default a project', () => {
 });
 
 describe('versions', () => {
-  test('of 16 writers with one ETag one wins', async () => {
+  test('one of 16 writers with the same ETag wins', async () => {
     const { project_id } = portico.demo;
     for (const isDefault of [false, true]) {
       const id = await create();
@@ -203,7 +203,7 @@ describe('versions', () => {
     }
   });
 
-  test('of 16 with one expectedVersion too', async () => {
+  test('one of 16 writers with the same expectedVersion wins', async () => {
     const { organization_id, project_id } = portico.demo;
     const id = await create();
     const mutation = 'mutation ($input: UpdateDashboardInput!) { updateDashboard(input: $input) { dashboard { version } } }';
@@ -228,7 +228,7 @@ describe('versions', () => {
 });
 
 describe('a delete against updates', () => {
-  test('without If-Match: the delete succeeds, updates come before it or find nothing, and nothing rises again', async () => {
+  test('without If-Match: the delete succeeds, updates precede it or find nothing, and nothing is recreated', async () => {
     const { project_id } = portico.demo;
     for (let round = 0; round < 10; round += 1) {
       const path = pathOf(project_id, await create());

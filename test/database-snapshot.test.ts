@@ -46,7 +46,7 @@ it.runIf(path).each([
   // What depends on a row is deleted by foreign keys.
   'DELETE FROM projects',
   `${publish}; ANALYZE`,
-])('whatever an app has done, the next one has the rows of the snapshot: %s', async (work) => {
+])('a changed database has the rows of the snapshot for the next app: %s', async (work) => {
   const first = await openSnapshot(path);
   const before = await digest(first);
   await first.exec(work);

@@ -77,7 +77,7 @@ describe('a start without its database', () => {
   rejection.writeInt32BE(rejection.length - 1, 1);
   const refused = () => Object.assign(new Error('connect ECONNREFUSED 192.0.2.1:5432'), { code: 'ECONNREFUSED', syscall: 'connect' });
 
-  it('has a line at once, and then one every ten seconds, without the stack', async () => {
+  it('is logged at once, and then every ten seconds, without the stack', async () => {
     vi.useFakeTimers({ toFake: ['performance'] });
     // The pause between two attempts takes no time here.
     const pausing = vi.spyOn(timers, 'setTimeout').mockImplementation(async (_milliseconds, value) => value as never);
@@ -128,7 +128,7 @@ describe('a start without its database', () => {
     }
   });
 
-  it('says which server it waits for, without the password, before a connection that gets no answer fails', async () => {
+  it('logs the server that it waits for, without the password, before an unanswered connection fails', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     let isSilent = true;
     let recordAttempt = () => {};
@@ -163,7 +163,7 @@ describe('a start without its database', () => {
     expect(waits[0]?.secondsLeft).toBeGreaterThan(50);
   });
 
-  it('asks again where a server accepts the connection and then says nothing', async () => {
+  it('connects again where a server accepts the connection and then is silent', async () => {
     const ready = Buffer.from('R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I');
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     let connections = 0;

@@ -2,7 +2,7 @@ import type { FeedEvent } from 'portico-client';
 import { expect, it } from 'vitest';
 import { Intake } from '../web/src/live/intake.ts';
 
-it('the desk resumes the feed after the last event with a cursor, whatever else has come', () => {
+it('the desk resumes the feed after the last event that has a cursor', () => {
   const intake = new Intake({ identify: () => 'Project:p' } as never, 'p');
   const cursorAfter = (event: object) => {
     intake.reach(event as FeedEvent);

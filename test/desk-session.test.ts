@@ -92,7 +92,7 @@ it('credentials that expire within a minute are renewed after a pause', async ()
   keeper.close();
 });
 
-it('a session whose user is gone is renewed no more: it keeps its credential until the server rejects it', async () => {
+it('a session whose user no longer exists is not renewed, and keeps its credential until the server rejects it', async () => {
   const keeper = start(session('first', HOUR_MS));
   expect(await keeper.credential()).toBe('first');
   const again = keeper.credential();

@@ -47,7 +47,7 @@ describe('the document', () => {
 describe('assets', () => {
   const names = readdirSync(new URL('dist/current/web/assets/', packageRoot)).filter((name) => !name.endsWith('.br'));
 
-  it('are there, each with its type, for ever, and compressed before anybody asks', async () => {
+  it('are served with their types, as immutable, and precompressed', async () => {
     expect(names.length).toBeGreaterThan(10);
     for (const name of names) {
       const plain = await app.ask('GET', `/assets/${name}`, { as: null });
@@ -66,7 +66,7 @@ describe('assets', () => {
       expect((await app.ask('GET', path, { as: null })).status, path).toBe(404);
   });
 
-  it('of Brotli are what they are without', async () => {
+  it('that are compressed with Brotli decompress to their source', async () => {
     const { request } = await import('node:http');
     const bytes = await new Promise<Buffer>((resolve) => {
       request(
@@ -121,7 +121,7 @@ describe('the demo’s sessions', () => {
     expect([status, json.code]).toEqual([404, 'not_found']);
   });
 
-  it('are not for another machine, whatever it calls this one', async () => {
+  it('are not for another machine, whatever Host it sends', async () => {
     let from = '';
     const move = (event: unknown) =>
       Object.defineProperty((event as { socket: Socket }).socket, 'remoteAddress', { get: () => from || '127.0.0.1', configurable: true });

@@ -24,7 +24,7 @@ const anchorsOf = (page: string) =>
   );
 
 describe('the documentation', () => {
-  it.each(pages)('%s links to what there is', (path) => {
+  it.each(pages)('the links of %s lead to existing files and headings', (path) => {
     const links = [...read(path).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => link).filter((link) => !/^https?:/.test(link));
     const broken = links.filter((link) => {
       const [file = '', anchor] = link.split('#', 2);

@@ -44,7 +44,7 @@ it('the queries of the GraphiQL page name the demo’s project', () => {
 
 describe('the documents', () => {
   for (const name of ['openapi.json', 'asyncapi.json']) {
-    it(`/v1/${name} is what is checked in`, async () => {
+    it(`/v1/${name} is the checked-in file`, async () => {
       const { text, headers } = await expectOpen(`/v1/${name}`);
       expect(text).toBe(read(name));
       expect(headers['content-type']).toBe('application/json; charset=utf-8');
@@ -115,7 +115,7 @@ it('the documents of the sockets name the codes with which Portico closes them',
 });
 
 describe('the patterns of the document', () => {
-  it('have every character that nobody sees as an escape', () => {
+  it('have every invisible character as an escape', () => {
     const patterns = [...read('openapi.json').matchAll(/"pattern": (".*")/g)].map(([, text = '']) => JSON.parse(text) as string);
     expect(patterns.length).toBeGreaterThan(3);
     for (const pattern of patterns) expect(pattern).toMatch(/^[\x20-\x7e]*$/);
@@ -123,7 +123,7 @@ describe('the patterns of the document', () => {
 
   const text = fc.string({ unit: fc.constantFrom('a', ' ', '\n', '\u0000', '\ufeff', '\u00a0', '😀', 'é'), maxLength: 4 });
 
-  it.each(['Name', 'Text'])('of %s say what the scalar takes', (name) => {
+  it.each(['Name', 'Text'])('of %s match exactly the values that the scalar accepts', (name) => {
     const scalar = schema.getType(name) as GraphQLScalarType;
     const { pattern, minLength = 0 } = scalar.extensions.jsonSchema as { pattern: string; minLength?: number };
     const isTaken = (value: string) => {
@@ -169,7 +169,7 @@ describe('the pages', () => {
     expect(page.headers['content-security-policy']).toMatch(/default-src 'none'.*script-src 'self';.*connect-src 'self'/);
   });
 
-  it('have nothing below them', async () => {
+  it('have no paths below them', async () => {
     for (const path of [
       '/docs/',
       '/docs/swagger-ui.js',
@@ -209,7 +209,7 @@ describe('deprecation', () => {
   const document = (from: typeof schema, route: Route) => JSON.parse(JSON.stringify(describeApi(from, [bindRoute(from, route)], examples)));
   const operationOf = ({ paths }: Data): Data => Object.values<Data>(Object.values<Data>(paths)[0])[0];
 
-  it('of a route: the operation says so, and every response has the headers', () => {
+  it('of a route marks its operation, and adds the headers to every response', () => {
     const [route] = routes.filter(({ path }) => path.endsWith('/compute/overview'));
     if (!route) throw new Error('no such route');
     expect(bindRoute(schema, route).headers).toEqual({});
@@ -221,7 +221,7 @@ describe('deprecation', () => {
     expect(operationOf(document(schema, route))).not.toHaveProperty('deprecated');
   });
 
-  it('of a route: refusals have the headers too, and the document tells those with a sunset from those without', async () => {
+  it('of a route adds the headers to refusals, and the document distinguishes those with a sunset from those without', async () => {
     const at = routes.findIndex(({ path }) => path.endsWith('/compute/overview'));
     const route = routes[at] as Route;
     const list = routes as Route[];
@@ -240,7 +240,7 @@ describe('deprecation', () => {
     expect(refusedBy.map((name) => Object.keys(components.responses[name].headers).includes('Sunset'))).toEqual([true, false]);
   });
 
-  it('of a field: the SDL says so, the document says so, and the routes that select it have the headers', () => {
+  it('of a field marks it in the SDL and the document, and adds the headers to the routes that select it', () => {
     const text = { type: new GraphQLNonNull(GraphQLString) };
     const thing = new GraphQLObjectType({ name: 'Thing', fields: { fresh: text, stale: { ...text, ...deprecate(flag) } } });
     const own = new GraphQLSchema({ query: new GraphQLObjectType({ name: 'Query', fields: { thing: { type: thing } } }) });

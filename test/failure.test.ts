@@ -12,7 +12,7 @@ it.each([
   expect(describeFailure(failure)).toBe(`PostgreSQL refuses: ${message}. See the role and the database that DATABASE_URL names.`);
 });
 
-it('says that a database has no space left, whatever its language', () => {
+it('says that a database has no space left, in any language', () => {
   const message = 'konnte Datei »base/5/1259« nicht erweitern: Auf dem Gerät ist kein Speicherplatz mehr verfügbar';
   const failure = Object.assign(new DatabaseError(message, message.length, 'error'), { code: '53100' });
   for (const thrown of [failure, new Error(message, { cause: failure })])

@@ -21,7 +21,7 @@ function recordTasks(max: number) {
   return { limit, begun, run, endNext };
 }
 
-it('an owner of many tasks waits for themselves, others for one of each', async () => {
+it('an owner’s task waits for the owner’s own tasks, and for one of each other owner', async () => {
   const { begun, run, endNext } = recordTasks(1);
   const tasks = [...Array.from({ length: 5 }, (_, index) => run('many', `many ${index + 1}`)), run('one'), run('two'), run('one', 'one 2')];
   await settle();
@@ -42,7 +42,7 @@ it('one owner has half of the places, and others the rest', async () => {
   expect(limit.waiting).toBe(5);
 });
 
-it('of an odd number of places one owner has half, rounded up', async () => {
+it('one owner has half of an odd number of places, rounded up', async () => {
   const { begun, run } = recordTasks(3);
   for (let index = 1; index <= 4; index += 1) void run('many', String(index));
   void run('other');

@@ -85,7 +85,7 @@ describe('a SQLSTATE', () => {
 describe('an error of Prisma’s own', () => {
   const absent = randomUUID();
 
-  it('a reference to what is not there is not_found', async () => {
+  it('a reference to an absent row is not_found', async () => {
     const { organization_id: organizationId } = app.demo;
     const { database } = app.app;
     expect(
@@ -93,12 +93,12 @@ describe('an error of Prisma’s own', () => {
     ).toBe('not_found');
   });
 
-  it('an update of what is not there is not_found', async () => {
+  it('an update of an absent row is not_found', async () => {
     const { database } = app.app;
     expect((await faultOf(() => database.prisma.user.update({ where: { id: absent }, data: { name: 'x' } }))).code).toBe('not_found');
   });
 
-  it('what is taken is a conflict', async () => {
+  it('a taken unique value is a conflict', async () => {
     const { database } = app.app;
     const { email } = app.demo.users.owner;
     expect((await faultOf(() => database.prisma.user.create({ data: { email, name: 'x' } }))).code).toBe('conflict');
@@ -173,7 +173,7 @@ describe('an error without a statement', () => {
   });
 });
 
-describe('the log tells why GraphQL answers `service_unavailable`', () => {
+describe('the log has the cause of a `service_unavailable` of GraphQL', () => {
   const linesOf = (failure: unknown) => {
     const lines: string[] = [];
     const { extensions } = maskError(failure, createLogger('info', { write: (line) => void lines.push(line) }));
@@ -188,7 +188,7 @@ describe('the log tells why GraphQL answers `service_unavailable`', () => {
       ]);
   });
 
-  it('but not once for each request of an outage, whose begin it has told', () => {
+  it('but not for each request of an outage, whose beginning is logged', () => {
     expect(linesOf(new Error(DATABASE_AWAY))).toEqual([]);
     expect(linesOf(new Error('Invalid invocation', { cause: new Error(DATABASE_AWAY) }))).toEqual([]);
   });

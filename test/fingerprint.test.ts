@@ -31,7 +31,7 @@ test.each([null, 'make'])('a request is the same after a release that adds input
   expect(describeAs(after, { ...input, color: '', isPublic: false }, route)).toBe(describeAs(release(), input, route));
 });
 
-test('a request is described as by the releases before, whose replicas and stored responses it may meet', () => {
+test('a request has the same fingerprint as in earlier releases', () => {
   expect(describeAs(release(), input)).toBe(
     String.raw`["make",{"name":"A","parts":[{"title":"B"}]},{"texts":["{\n  id\n}"],"variables":{}}]`,
   );

@@ -13,7 +13,7 @@ const read = (path: string) => app.ask('GET', path, { as: null, headers: { accep
 const matches = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map(([, found = '']) => found);
 const hrefs = (html: string) => matches(html.slice(html.indexOf('<body>')), /href="([^"]*)"/g);
 
-it('are listed, all of them, by their titles, and led to from the home page', async () => {
+it('are all listed by their titles, and linked from the home page', async () => {
   const { text } = await read('/guides');
   expect(hrefs(text).sort()).toEqual(['./', ...names.map((name) => `guides/${name}`)].sort());
   for (const name of names) {
@@ -27,7 +27,7 @@ it('are listed, all of them, by their titles, and led to from the home page', as
 });
 
 describe.each(names)('%s', (name) => {
-  it('is a page of its own, which needs nothing but itself', async () => {
+  it('is a self-contained page', async () => {
     const { status, headers, text } = await read(`/guides/${name}`);
     expect([status, headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
     expect(headers['content-security-policy']).toContain("default-src 'none'");
@@ -38,7 +38,7 @@ describe.each(names)('%s', (name) => {
     expect(ids).toHaveLength(new Set(ids).size);
   });
 
-  it('says all that the file says', async () => {
+  it('has all text of its file', async () => {
     const { text } = await read(`/guides/${name}`);
     const markdown = readFileSync(`docs/${name}.md`, 'utf8');
     const plain = text
@@ -61,7 +61,7 @@ describe.each(names)('%s', (name) => {
     ).toEqual([]);
   });
 
-  it('leads to what there is', async () => {
+  it('links to existing pages and headings', async () => {
     const { text } = await read(`/guides/${name}`);
     for (const href of hrefs(text)) {
       const { origin, pathname, hash } = new URL(href, `${app.baseUrl}/guides/${name}`);
@@ -73,7 +73,7 @@ describe.each(names)('%s', (name) => {
   });
 });
 
-it('are served to programs too: their list, and each as it was written', async () => {
+it('are served to programs as a list, and each as its Markdown', async () => {
   const list = await app.ask('GET', '/guides.json', { as: null });
   expect([list.status, list.headers['content-type'], list.headers['cache-control']]).toEqual([
     200,
@@ -89,7 +89,7 @@ it('are served to programs too: their list, and each as it was written', async (
   }
 });
 
-it('is 404 for a guide that there is not', async () => {
+it('are 404 for an absent guide', async () => {
   for (const path of [
     '/guides/',
     '/guides/nothing',

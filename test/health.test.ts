@@ -25,18 +25,18 @@ afterAll(() => app.close());
 const metricsOf = async (tested: TestApp) => (await tested.ask('GET', '/metrics', { as: null })).text;
 
 describe('health', () => {
-  it('live, whatever else', async () => {
+  it('is live', async () => {
     const response = await app.ask('GET', '/health/live', { as: null });
     expect([response.status, response.text]).toEqual([200, '{"status":"live"}']);
     expect(response.headers['cache-control']).toBe('no-store');
   });
 
-  it('ready, and what of', async () => {
+  it('is ready, with its dependencies', async () => {
     const response = await app.ask('GET', '/health/ready', { as: null });
     expect([response.status, response.json.status, response.json.checks.database]).toEqual([200, 'ready', 'up']);
   });
 
-  it('that begins to fail has its cause in the log, in one line each time', async () => {
+  it('logs the cause of a beginning failure, in one line each time', async () => {
     app.logLines.length = 0;
     const message = 'timeout exceeded when trying to connect';
     for (let outage = 0; outage < 2; outage += 1) {
@@ -67,7 +67,7 @@ describe('health', () => {
     expect(app.logLines).toEqual([]);
   });
 
-  it('of no other name is known', async () => {
+  it('has no other paths', async () => {
     for (const path of ['/health', '/health/', '/health/live/', '/Health/live', '/metrics/x']) {
       const response = await app.ask('GET', path);
       expect([path, response.status, response.json.code]).toEqual([path, 404, 'not_found']);
@@ -101,7 +101,7 @@ describe('health', () => {
     await warming.close();
   });
 
-  it('where nobody has a project, there is nothing to warm up with, and no harm in that', async () => {
+  it('is ready after a warm-up without any project', async () => {
     const empty = await startRestingApp();
     await empty.app.database.prisma.$executeRaw`DELETE FROM project_members`;
     await empty.app.warmUp();
@@ -140,7 +140,7 @@ it('docs/operations.md names every metric of ours, and no other', () => {
 });
 
 describe('metrics', () => {
-  it('take a tenth of the time at most, however many ask for them, and each gets what was true after it asked', async () => {
+  it('are rendered in a tenth of the time at most, and each request gets values from after its arrival', async () => {
     const { registry } = app.app.metrics;
     const render = registry.metrics.bind(registry);
     const renderingMs = 20;
@@ -183,13 +183,13 @@ describe('metrics', () => {
     expect(text.toLowerCase()).not.toContain('chosen');
   });
 
-  it('of what alarms are for begin at 0: Prometheus sees no increase in a number that appears', () => {
+  it('that alarms watch begin at 0, as Prometheus sees no increase in a number that appears', () => {
     for (const policy of ['anonymous', 'user', 'pages']) expect(untouched).toContain(`portico_rate_limited_total{policy="${policy}"} 0\n`);
     for (const code of [4403, 4502]) expect(untouched).toContain(`portico_socket_closes_total{code="${code}"} 0\n`);
     expect(untouched).toContain('portico_upgrade_refusals_total{code="console_unreachable"} 0\n');
   });
 
-  it('tell the limits that two alarms compare with', async () => {
+  it('include the limits that two alarms compare with', async () => {
     const text = await metricsOf(app);
     expect(text).toContain(`portico_unread_limit_bytes ${app.config.buffers.inAll}\n`);
     const memory = Number(/^portico_memory_limit_bytes (\S+)$/m.exec(text)?.[1]);
@@ -197,7 +197,7 @@ describe('metrics', () => {
     expect(memory).toBeLessThanOrEqual(totalmem());
   });
 
-  it('tell of sockets, feeds, limits and dependencies', async () => {
+  it('include sockets, feeds, limits and dependencies', async () => {
     const feed = openPlainFeed(app);
     await feed.until(({ type }) => type === 'ready');
     for (let asked = 0; asked < 4; asked += 1) await app.ask('GET', '/v1/x', { as: null });
@@ -251,7 +251,7 @@ describe('metrics', () => {
     await proxied.close();
   });
 
-  it('leave out how long a response waits for a client that breaks off, which the log names', async () => {
+  it('leave out the wait for a client that breaks off, which is logged', async () => {
     const lines: string[] = [];
     const metrics = openMetrics();
     const middleware = logRequests({
@@ -291,7 +291,7 @@ describe('metrics', () => {
     server.closeAllConnections();
   });
 
-  it('are what Prometheus reads', async () => {
+  it('are in the format of Prometheus', async () => {
     const response = await app.ask('GET', '/metrics', { as: null });
     expect(response.headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
     for (const line of response.text.trimEnd().split('\n')) {

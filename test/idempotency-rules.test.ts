@@ -33,7 +33,7 @@ const codeOf = ({ json }: TestResponse) => json?.code ?? json?.errors?.[0]?.exte
 const reused = [409, 'idempotency_key_reused'];
 
 describe('the same request', () => {
-  test('is what it says: white space, the order of fields and a default that is spelled out do not count', async () => {
+  test('ignores white space, the order of fields and explicit defaults', async () => {
     const key = randomUUID();
     const first = await post(key, { name: 'A', widgets: { b: [1, { d: 1, c: 2 }], a: 1 } });
     expect(first.status).toBe(201);
@@ -85,7 +85,7 @@ describe('the same request', () => {
       expect([other.status, codeOf(other)]).toEqual(reused);
   });
 
-  test('asks the same of the response in GraphQL, however the document is written', async () => {
+  test('has an equivalent selection in GraphQL, in any notation', async () => {
     const key = randomUUID();
     const first = await mutate(key, { name: 'written' });
     const rewritten = `mutation again($input: CreateDashboardInput!, $yes: Boolean! = true) {
@@ -105,7 +105,7 @@ describe('the same request', () => {
     expect(await named('written')).toBe(1);
   });
 
-  test('has the same variables and fragments in what it asks', async () => {
+  test('has the same variables and fragments in its selection', async () => {
     const document = (fragment: string) => `mutation($input: CreateDashboardInput!, $n: Int!, $no: Boolean!) {
       createDashboard(input: $input) { dashboard { ...board } } }
       fragment board on Dashboard { id ...more } fragment more on Dashboard { ${fragment} }`;
@@ -120,7 +120,7 @@ describe('the same request', () => {
       expect(codeOf(other)).toBe('idempotency_key_reused');
   });
 
-  test('is told what it was told, also of what lies beyond what was written', async () => {
+  test('has the same response, including data beyond the written rows', async () => {
     const document = `mutation($input: PublishNotificationInput!) { publishNotification(input: $input) {
       notification { id sequence read data } } }`;
     const marked = `mutation($input: MarkNotificationsReadInput!) { markNotificationsRead(input: $input) {
@@ -183,8 +183,8 @@ describe('the same request', () => {
   });
 });
 
-describe('what is refused', () => {
-  test('for the state of things stays refused, and is answered alike', async () => {
+describe('a refusal', () => {
+  test('for the state of the data stays the response of its key', async () => {
     const { id } = (await post(undefined, { name: 'conflicts', is_default: true })).json;
     const key = randomUUID();
     const put = (as: string) =>
@@ -220,7 +220,7 @@ describe('what is refused', () => {
     expect((await post(key, { name: 'still free' })).status).toBe(201);
   });
 
-  test('for the access is refused also where there is a response', async () => {
+  test('for the access is returned although there is a stored response', async () => {
     const key = randomUUID();
     const body = { name: 'before they left' };
     const first = await post(key, body, 'member');
@@ -245,7 +245,7 @@ describe('what is refused', () => {
       );
   });
 
-  test('to an API key is its user’s session’s response, where that is for sessions alone', async () => {
+  test('for an API key is returned although its user’s session has a stored response', async () => {
     const key = randomUUID();
     const as = { bearer: app.demo.users.owner.api_key };
     const make = 'mutation($input: CreateApiKeyInput!) { createApiKey(input: $input) { key apiKey { id } } }';
@@ -331,8 +331,8 @@ describe('a key', () => {
   });
 });
 
-describe('what is kept', () => {
-  test('is read by whoever has the key, and by nobody from the database', async () => {
+describe('a stored response', () => {
+  test('can be read with the key, and not from the database alone', async () => {
     const key = `secret-${randomUUID()}`;
     const make = 'mutation($input: CreateApiKeyInput!) { createApiKey(input: $input) { key apiKey { name hint } } }';
     const made = await app.graphql(make, { input: { name: 'Sealed name', idempotencyKey: key } });
@@ -349,7 +349,7 @@ describe('what is kept', () => {
     for (const secret of secrets) expect(app.logLines.join('\n')).not.toContain(secret);
   });
 
-  test('is kept before it is answered: where that fails the client asks again, and nothing is done twice', async () => {
+  test('is stored before it is sent: if that fails, a retry does not repeat the work', async () => {
     await run(
       `CREATE FUNCTION refuse_response() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'full' USING ERRCODE = '53100'; END $$`,
     );
@@ -373,7 +373,7 @@ describe('what is kept', () => {
     expect(await named('unanswered')).toBe(2);
   });
 
-  test('is kept in one transaction with what was done: where that fails nothing was done', async () => {
+  test('is claimed in the transaction of the work: if that fails, the work is rolled back', async () => {
     await run(
       `CREATE FUNCTION refuse_outcome() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'full' USING ERRCODE = '53100'; END $$`,
     );
@@ -385,7 +385,7 @@ describe('what is kept', () => {
     expect((await post(key, { name: 'undone' })).status).toBe(201);
   });
 
-  test('is not a response with an error in it: the request may be answered better the next time', async () => {
+  test('is not one with errors: a retry may get a complete response', async () => {
     const instance = randomUUID();
     const document = `mutation($input: CreateDashboardInput!) { createDashboard(input: $input) {
       dashboard { id project { instance(id: "${instance}") { name } } } } }`;
@@ -406,7 +406,7 @@ describe('what is kept', () => {
     expect(await named('answered better')).toBe(1);
   });
 
-  test('is forgotten after 24 hours, and deleted an hour later', async () => {
+  test('expires after 24 hours, and is deleted an hour later', async () => {
     const key = randomUUID();
     const first = await post(key, { name: 'forgotten' });
     const age = (interval: string) => run(`UPDATE kept_answers SET created = now() - interval '${interval}'`);
@@ -424,14 +424,14 @@ describe('what is kept', () => {
     expect(await count('kept_answers')).toBe(0);
   });
 
-  test('goes with its user', async () => {
+  test('is deleted with its user', async () => {
     const [{ id } = {}] = await select(`INSERT INTO users (email, name) VALUES ('gone@example.org', 'Gone') RETURNING id::text`);
     await run(`INSERT INTO kept_answers (user_id, key_hash, request_hash, content) VALUES ($1::uuid, '\\x00', '\\x00', '\\x00')`, id);
     await run('DELETE FROM users WHERE id = $1::uuid', id);
     expect(await count('kept_answers', `key_hash = '\\x00'`)).toBe(0);
   });
 
-  test('takes a number of statements that does not depend on what is kept', async () => {
+  test('takes a number of statements that does not depend on its content', async () => {
     const counted = async (request: () => Promise<TestResponse>) => (await countStatements(app, request)).statements;
     const key = randomUUID();
     const body = { name: 'counted' };
@@ -462,7 +462,7 @@ describe('a user', () => {
     ['as many bytes as they may', 2, `convert_to(repeat('x', 32 * 1024 * 1024), 'UTF8')`],
   ];
   // Writing that many bytes takes the embedded database seconds.
-  test.each(isPostgres ? quotas : quotas.slice(0, 1))('who has %s is refused another, and nothing else', async (_name, rows, content) => {
+  test.each(isPostgres ? quotas : quotas.slice(0, 1))('with %s is refused another key, and nothing else', async (_name, rows, content) => {
     const { id } = app.demo.users.owner;
     const key = randomUUID();
     const first = await post(key, { name: 'before' });
@@ -490,7 +490,7 @@ describe('a user', () => {
     await empty(id);
   });
 
-  test('cannot have many large responses given again at once', async () => {
+  test('cannot replay many large responses at once', async () => {
     const text = 'x'.repeat(9_000);
     const widgets = Array.from({ length: 27 }, () => text);
     const input = { ...place(), name: 'large', widgets, idempotencyKey: randomUUID() };
@@ -504,7 +504,7 @@ describe('a user', () => {
     expect(await named('large')).toBe(1);
   });
 
-  test('is answered anew where the response is too large to be kept, and nothing is done twice', async () => {
+  test('gets a new response where the first is too large to be stored, without repeated work', async () => {
     const widgets = `["${'x'.repeat(200_000)}",9007199254740993,{"2":1,"1":-0}]`;
     const input = JSON.stringify({ ...place(), name: 'too large', idempotencyKey: randomUUID() }).replace(/}$/, `,"widgets":${widgets}}`);
     const document = `mutation($input: CreateDashboardInput!) { createDashboard(input: $input) {
@@ -520,7 +520,7 @@ describe('a user', () => {
   });
 });
 
-test('of two responses to one outcome the first is kept', async () => {
+test('the first of two responses to one outcome is stored', async () => {
   const { database } = app.app;
   const request = { userId: app.demo.users.owner.id, key: randomUUID(), fingerprint: 'the same', quota: 10_000 };
   const [one, other] = [new StoredResponse(database, request), new StoredResponse(database, request)];

@@ -7,7 +7,7 @@ const fragments = `
   fragment F on Query { project(id: $p) { id ...G } ...F }
   fragment G on Project { instances(first: $n) { totalCount } dashboards(first: $n, orderBy: { field: name, direction: $d }) { totalCount } }`;
 
-it('of each operation is known what takes its variables, in its own fields and in fragments', () => {
+it('the input values that take the variables of each operation are found, in its fields and its fragments', () => {
   const document = parse(`
     query A($p: ID!, $n: Int, $d: SortDirection) { ...F }
     query B($p: ID!) { project(id: $p) { id } }

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { countJobFailures, scheduleJob } from '../src/platform/jobs.ts';
 import { createLogger } from '../src/platform/logger.ts';
 
-it('a job that fails at every run goes on, is counted, and says so once a minute', async () => {
+it('a job that fails at every run continues, is counted, and is logged once a minute', async () => {
   const lines: string[] = [];
   let runs = 0;
   const fail = async () => {

@@ -17,7 +17,7 @@ const spread = (json: string) => json.replace(/"(?:[^"\\]|\\.)*"|[[\]{},:]|[^[\]
 
 const keep = (value: unknown) => withExactText(value, typeof value === 'object' && value !== null ? findJsonPart(value) : undefined);
 
-it('gives back every text as it came, read from a client or from the database', () => {
+it('returns every text unchanged, from a client or from the database', () => {
   fc.assert(
     fc.property(jsonText, (json) => {
       expect(toJsonText(readJson(json))).toBe(json);
@@ -29,7 +29,7 @@ it('gives back every text as it came, read from a client or from the database', 
   );
 });
 
-it('reads a key as it is written, whatever was read before', () => {
+it('reads a key as it is written, regardless of earlier texts', () => {
   // Since Node.js 23 `JSON.parse` may take an escaped key for that of an object before.
   const texts = ['{"a":1,"\\\\":2}', '{"a":1,"\\"":2}', '{"a":1,"\\n":2}', '{"a":1,"\\u0062":2}'];
   expect(texts.map((text) => Object.keys(parseJson(text) as object)[1])).toEqual(['\\', '"', '\n', 'b']);
@@ -50,7 +50,7 @@ it('reads a key as it is written, whatever was read before', () => {
   );
 });
 
-it('keeps the text of a client’s values where JavaScript would give them back otherwise, and of no others', () => {
+it('keeps the text of the values that JavaScript would change, and of no others', () => {
   fc.assert(
     fc.property(numberText, (number) => {
       const isSame = JSON.stringify(JSON.parse(number)) === number;
@@ -71,7 +71,7 @@ it('keeps the text of a client’s values where JavaScript would give them back 
   );
 });
 
-it('puts each text in its place, also where others have been met before', () => {
+it('puts each text in its place, also among other texts', () => {
   fc.assert(
     fc.property(fc.array(jsonText), fc.json(), (list, json) => {
       JSON.stringify(new JsonText('{"of":"another answer"}'));
@@ -83,7 +83,7 @@ it('puts each text in its place, also where others have been met before', () => 
   );
 });
 
-it('goes through bytes and back, wherever it is met, beside moments and bytes', () => {
+it('survives serialization at any depth, among dates and bytes', () => {
   fc.assert(
     fc.property(jsonText, (json) => {
       const beside = { moment: new Date(0), bytes: new Uint8Array([0, 255]), none: undefined, null: null };
@@ -96,7 +96,7 @@ it('goes through bytes and back, wherever it is met, beside moments and bytes', 
   );
 });
 
-it('is the same in canonical JSON where its numbers are spelled alike, in whichever order its keys stand', () => {
+it('is the same in canonical JSON for the same spelling of numbers, in any order of keys', () => {
   fc.assert(
     fc.property(jsonText, jsonText, numberText, numberText, (json, other, one, another) => {
       const canonical = (text: string) => canonicalJson(readJson(text));
@@ -108,7 +108,7 @@ it('is the same in canonical JSON where its numbers are spelled alike, in whiche
   );
 });
 
-it('measures what it keeps to the byte', () => {
+it('measures the kept texts to the byte', () => {
   fc.assert(
     fc.property(jsonText, jsonText, (one, other) => {
       const value = { data: [readJson(one), { ä: readJson(other) }] };
@@ -120,19 +120,19 @@ it('measures what it keeps to the byte', () => {
   );
 });
 
-describe('of a text', () => {
-  it('of a key that a client gives twice the last counts, in the place of the first', () => {
+describe('reading a text', () => {
+  it('keeps the last of two values of a key, in the place of the first', () => {
     const value = parseJson('{"a":1.0,"b":2,"a":{"x":-0,"\\u0061":1,"a":2.0}}');
     expect(toJsonText(keep(value))).toBe('{"a":{"x":-0,"a":2.0},"b":2}');
   });
 
-  it('which is deeper than anything that is stored nothing is walked by recursion', () => {
+  it('does not recurse into values that are nested deeper than the limit', () => {
     const deep = `${'['.repeat(200_000)}1.0${']'.repeat(200_000)}`;
     expect(toJsonText(keep(parseJson(deep)))).toBe(deep);
     expect(toJsonText(readJson(spread(deep)))).toBe(deep);
   });
 
-  it('of a megabyte nothing takes long', () => {
+  it('takes less than 20 s for texts of a megabyte', () => {
     const began = performance.now();
     for (const text of ['\\', '"\\', '1', '1.0,', '-', '"1":{', ' ']) {
       const json = JSON.stringify([text.repeat(1_000_000 / text.length)]);
@@ -144,7 +144,7 @@ describe('of a text', () => {
   });
 });
 
-it('finds each member by its key or index, whatever is beside it', () => {
+it('finds each member by its key or index, among any others', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.string({ unit: 'binary' }), jsonText)), (members) => {
       const list = new JsonPart(spread(`[${members.map(([, json]) => json).join()}]`));
@@ -159,7 +159,7 @@ it('finds each member by its key or index, whatever is beside it', () => {
   );
 });
 
-it('keeps the texts beside a value that is nested deeper than anything that is stored', () => {
+it('keeps the texts next to a value that is nested deeper than the limit', () => {
   for (const depth of [999, 1_000, 1_001, 20_000]) {
     const deep = `${'[{"a":'.repeat(depth / 2)}"]"${'}]'.repeat(depth / 2)}`;
     const json = `{"ignored":${deep},"widgets":[9007199254740993,1.0,1e-400]}`;
@@ -168,7 +168,7 @@ it('keeps the texts beside a value that is nested deeper than anything that is s
   }
 });
 
-it('tells of short numbers whether JavaScript gives them back, near the limits of digits and of smallness too', () => {
+it('recognizes the short numbers that JavaScript returns unchanged, near the limits of digits and smallness too', () => {
   const whole = fc.oneof(fc.constant(0), fc.nat(2 ** 31), fc.nat(Number.MAX_SAFE_INTEGER));
   fc.assert(
     fc.property(fc.boolean(), whole, fc.nat(8), fc.nat(2 ** 31), (isNegative, integer, zeros, fraction) => {

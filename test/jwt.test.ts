@@ -46,7 +46,7 @@ async function expectTaken(credential: string): Promise<void> {
   expectGraphql(await app.graphql('{ viewer { id } }', {}, { as }), 200, { data: { viewer: { id: app.demo.users.owner.id } } });
 }
 
-describe('a token that is taken', () => {
+describe('an accepted token', () => {
   it.each<[string, () => string]>([
     ['as the app makes it', () => forge.sign()],
     ['without a kid: there is one key', () => forge.sign({ header: { kid: undefined } })],
@@ -58,20 +58,20 @@ describe('a token that is taken', () => {
     ['of 8,000 characters', () => forge.sign({ claims: { padding: 'a'.repeat(8_000) } })],
   ])('%s', (_label, make) => expectTaken(make()));
 
-  it('until the last day there is: a ticket can still say when', async () => {
+  it('may expire on the last representable day, also for a ticket', async () => {
     const as = { bearer: forge.sign({ claims: { exp: 253_402_300_799 } }) };
     const { status, text } = await app.ask('POST', `${app.projectPath}/websocket-tickets`, { as, body: { target: 'notifications' } });
     expect(status, text).toBe(201);
   });
 
-  it('is trusted for a day at a time: what it has opened does not outlast its key by more', async () => {
+  it('is trusted for a day at a time: its connections do not outlast its key by more', async () => {
     const as = { bearer: forge.sign({ claims: { exp: 253_402_300_799 } }) };
     await app.ask('POST', `${app.projectPath}/websocket-tickets`, { as, body: { target: 'notifications' } });
     const { sessionExpires } = await app.app.database.prisma.websocketTicket.findFirstOrThrow({ orderBy: { created: 'desc' } });
     expect(Math.abs((sessionExpires?.getTime() ?? 0) - (Date.now() + 86_400_000))).toBeLessThan(60_000);
   });
 
-  it('is taken until it expires, and not after, however often it was used before', async () => {
+  it('is accepted until it expires, and not after, regardless of its use before', async () => {
     const token = forge.sign({ claims: { exp: now() + 60 } });
     await expectTaken(token);
     passSeconds(61);
@@ -206,7 +206,7 @@ describe('a claim', () => {
     ['not JSON', (claims) => claims.slice(0, -1)],
   ])('%s, as raw JSON', (_label, spoil) => expectRefused(forge.sign({ claims: spoil(JSON.stringify(forge.goodClaims())) })));
 
-  it('of a user who is disabled, and good again once he is not', async () => {
+  it('of a user who is disabled, accepted again once they are enabled', async () => {
     const { id } = app.demo.users.owner;
     const disable = (disabledAt: Date | null) => app.app.database.prisma.user.update({ where: { id }, data: { disabledAt } });
     await disable(new Date());
@@ -254,7 +254,7 @@ describe('an API key', () => {
   const key = () => app.demo.users.owner.api_key;
   const turn = (text: string, at: number) => text.slice(0, at) + (text[at] === '0' ? '1' : '0') + text.slice(at + 1);
 
-  it('is taken as it was given', () => expectTaken(key()));
+  it('is accepted as it was issued', () => expectTaken(key()));
 
   const mistyped: Record<string, (key: string) => string> = {
     'a wrong checksum': (text) => turn(text, text.length - 1),
@@ -272,13 +272,13 @@ describe('an API key', () => {
     'a dot behind it': (text) => `${text}.`,
     'a secret of SQL': () => "sk-portico-'OR'1'='1",
   };
-  it.each(Object.entries(mistyped))('mistyped (%s) is refused without a look at the database', async (_label, mistype) => {
+  it.each(Object.entries(mistyped))('mistyped (%s) is refused without a statement', async (_label, mistype) => {
     const before = app.statements.length;
     await expectRefused(mistype(key()));
     expect(app.statements.slice(before)).toEqual([]);
   });
 
-  it('well formed, but nobody’s', () => expectRefused(generateKey().key));
+  it('well formed, but unknown', () => expectRefused(generateKey().key));
 
   it('revoked, or expired', async () => {
     for (const change of [{ revoked: new Date() }, { expires: new Date() }, { expires: new Date(Date.now() - 86_400_000) }]) {
@@ -299,7 +299,7 @@ describe('an API key', () => {
   });
 });
 
-it('a token that was verified long ago gives as much time as one that is new', async () => {
+it('a token that was verified long ago is valid for as long as a new one', async () => {
   const token = (await app.app.tokens.local?.sign(app.demo.users.owner.id, 3 * 86_400)) ?? '';
   const setTime = stopClock();
   const leftHours = async (atHours: number) => {
@@ -312,4 +312,4 @@ it('a token that was verified long ago gives as much time as one that is new', a
   expect(await leftHours(71)).toBeCloseTo(1, 2);
 });
 
-it('harms nobody', () => expectUnharmed(app));
+it('leaves the server unharmed', () => expectUnharmed(app));

@@ -56,7 +56,7 @@ it.each([
   }
 });
 
-it('of literals that are too large few are measured, as of those that fit', () => {
+it('only few of the literals that are too large are measured', () => {
   const { parseLiteral } = schema.getType('JSON') as GraphQLScalarType;
   let measured = 0;
   const w = new Proxy(LARGE, {
@@ -71,7 +71,7 @@ it('of literals that are too large few are measured, as of those that fit', () =
   expect(parseLiteral(parseValue('[$w]'), { w: [1] })).toEqual([[1]]);
 });
 
-it('notifications that are too large together are not described for their idempotency key', async () => {
+it('notifications that are too large together are refused before their fingerprint is computed', async () => {
   const { organization_id: organizationId, project_id: projectId } = app.demo;
   const sign = vi.spyOn(Seal.prototype, 'sign');
   const notifications = '{ kind: "a", severity: info, title: "t", data: $data } '.repeat(100);
@@ -108,7 +108,7 @@ it('the result of a mutation without a credential is that of its execution', asy
   );
 });
 
-it('of a body with inexact numbers only the values whose text is kept are read once more', async () => {
+it('only the values whose text is kept are read again in a body with inexact numbers', async () => {
   const read = vi.spyOn(JsonPart.prototype, 'read');
   const path = `${app.projectPath}/monitoring/dashboards`;
   const junk = '[1.0, 2.0]';
@@ -129,7 +129,7 @@ it('a value that is too deep is rejected before anything walks it by recursion',
   expect({ status, json }).toEqual({ status: 400, json: { widgets: ['Nested deeper than 500 levels.'] } });
 });
 
-it('a large value that many fields name is described once', () => {
+it('a large value that many fields use is described once', () => {
   const schema = buildASTSchema(
     parse(`scalar JSON type Query { ok: Boolean } type Mutation { make(input: Make!): Boolean } input Make { data: JSON }`),
   );

@@ -62,7 +62,7 @@ const bothOf = (...names: string[]) => names.flatMap((name) => [`${name}: access
 /** Resolves when exactly these have been revoked: a poll revokes together all that it finds. */
 const expectRevoked = (expected: string[]) => expect.poll(() => [...revoked].sort()).toEqual([...expected].sort());
 
-it('what a user loses ends the leases that depend on it, and no other of theirs', async () => {
+it('a lost right ends the leases that depend on it, and no other lease of the user', async () => {
   const { apiKey, projectMember, organizationMember } = app.app.database.prisma;
   const { organization_id: organizationId, project_id: projectId, users } = app.demo;
   const userId = users.member.id;
@@ -96,7 +96,7 @@ it('what a user loses ends the leases that depend on it, and no other of theirs'
   expect(watcher.size).toBe(2);
 });
 
-it('a session that expires ends its leases, the newest first; one that was stopped hears nothing', async () => {
+it('an expired session ends its leases, the newest first, except a stopped one', async () => {
   const expires = session(500);
   for (const name of ['older', 'newer', 'stopped']) add(name, { as: 'viewer', credential: expires });
   add('another', { as: 'viewer' });
@@ -106,7 +106,7 @@ it('a session that expires ends its leases, the newest first; one that was stopp
   expect(watcher.size).toBe(1);
 });
 
-it('a watcher that closes waits for the poll that is under way', async () => {
+it('a closing watcher waits for the current poll', async () => {
   let isPolling = false;
   let answer = () => {};
   const answered = new Promise<void>((resolve) => {
@@ -132,7 +132,7 @@ it('a watcher that closes waits for the poll that is under way', async () => {
   await closed;
 });
 
-it('judges no credential by the one that it replaced while the poll was under way', async () => {
+it('a renewed credential is not checked as the one that it replaced during a poll', async () => {
   const { database } = app.app;
   const { id: userId } = app.demo.users.admin;
   const unknownKey = { kind: 'api_key', id: randomUUID() } as const;

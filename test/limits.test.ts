@@ -86,7 +86,7 @@ describe('anonymous: 60 a minute for an address', () => {
     expect(new Set(replies.map((reply) => readAllowance(reply).name))).toEqual(new Set(['anonymous']));
   });
 
-  test('one after the other: the budget counts down, and the 61st is refused whatever its credential', async () => {
+  test('one after the other: the budget counts down, and the 61st is refused with any credential', async () => {
     stopClock();
     const crowd = crowdAt('127.0.1.2');
     for (let left = 59; left >= 0; left -= 1) {
@@ -181,7 +181,7 @@ describe(`authenticated: ${HOURLY} an hour for a user`, () => {
 });
 
 describe('the headers', () => {
-  test('stand on every response, whatever its status, and browsers may read them', async () => {
+  test('are on every response, of any status, and readable by browsers', async () => {
     stopClock();
     const { demo, projectPath } = portico;
     const dashboards = `${projectPath}/monitoring/dashboards`;
@@ -240,7 +240,7 @@ function expectExposed({ headers }: Reply) {
   expect(exposed).toEqual(expect.arrayContaining(['RateLimit', 'RateLimit-Policy', 'Retry-After']));
 }
 
-test('an operation that counts as several requests says what remains after all of them, also where it is refused', async () => {
+test('an operation that counts as several requests has the remaining budget after all of them, also where it is refused', async () => {
   const app = await startApp({ RATE_LIMIT_USER: '10', REDIS_URL: '' });
   try {
     const read = (name: string) =>
@@ -262,7 +262,7 @@ test('an operation that counts as several requests says what remains after all o
   }
 });
 
-describe('what is not counted', () => {
+describe('requests that are not counted', () => {
   const page: Sending = { path: '/graphql', headers: { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' } };
   const free: ReadonlyArray<readonly [number, Sending]> = [
     [204, { method: 'OPTIONS', path: '/graphql' }],
@@ -274,7 +274,7 @@ describe('what is not counted', () => {
     [200, { ...page, headers: { ...page.headers, ...bearer('garbage') } }],
   ];
 
-  test('preflights, the index, the keys and the GraphiQL page: they cost nothing and are served when nothing is left', async () => {
+  test('are preflights, the index, the keys and the GraphiQL page, which are served with a spent budget', async () => {
     stopClock();
     const crowd = crowdAt('127.0.4.1');
     const expectFree = async () => {
@@ -299,13 +299,13 @@ describe('what is not counted', () => {
 describe('the address of a client', () => {
   const from = (addresses: string): Sending => ({ path: '/v1/nothing', headers: { 'x-forwarded-for': addresses } });
 
-  test('is that of the peer: what X-Forwarded-For says does not count', async () => {
+  test('is that of the peer, regardless of X-Forwarded-For', async () => {
     stopClock();
     const crowd = crowdAt('127.0.5.1');
     expectExactly(60, await crowd.sendAll(Array.from({ length: 70 }, (_, index) => from(`203.0.113.${index}`))));
   });
 
-  test('is what a trusted peer forwards, past the other trusted ones, and not what the client put before', async () => {
+  test('is the last untrusted one that a trusted peer forwards, and not one that the client has put before', async () => {
     stopClock();
     const behind = await startApp({ TRUST_PROXY: '127.0.5.2/31, 10.0.0.0/8', REDIS_URL: '' });
     try {
@@ -322,7 +322,7 @@ describe('the address of a client', () => {
   });
 });
 
-test('a user who asks for many large responses at once waits for themselves, another user for one of them', async () => {
+test('the many large responses of one user wait for each other, and delay another user by one of them', async () => {
   const path = `${portico.projectPath}/monitoring/dashboards`;
   for (let made = 0; made < 8; made += 1) {
     const response = await portico.ask('POST', path, { body: { name: `Large ${made}`, widgets: ['x'.repeat(250_000)], is_public: true } });
@@ -341,7 +341,7 @@ test('a user who asks for many large responses at once waits for themselves, ano
   await Promise.all(many);
 });
 
-test('says in v1’s words that one thing alone is larger than a response may be', async () => {
+test('v1 has its own message for an object that alone exceeds the limit of a response', async () => {
   const small = await startApp({ MAX_ANSWER_BYTES: '65536' });
   const path = `${small.projectPath}/monitoring/dashboards`;
   const made = await small.ask('POST', path, { body: { name: 'Large', widgets: ['x'.repeat(100_000)] } });

@@ -160,7 +160,7 @@ describe.each(Object.keys(roots) as Array<keyof typeof roots>)('from %s', (root)
     expect(JSON.stringify(many.data).length).toBeGreaterThanOrEqual(JSON.stringify(few.data).length);
   });
 
-  test('the ways are those of the schema', () => {
+  test('the paths of links are those of the schema', () => {
     expect(ways.length).toBeGreaterThan(root === 'Project' ? 90 : 20);
     const names = ways.map(({ name }) => name);
     const known = {
@@ -179,7 +179,7 @@ describe.each(Object.keys(roots) as Array<keyof typeof roots>)('from %s', (root)
   });
 });
 
-test('a link reads no more rows of a parent than it answers, however many there are', async () => {
+test('a link reads no more rows of a parent than it returns, however many there are', async () => {
   const { database } = app.app;
   const instance = await database.prisma.instance.findFirstOrThrow({ where: { projectId }, orderBy: { id: 'asc' } });
   const run = (sql: string) => database.prisma.$executeRawUnsafe(sql, projectId, instance.id);
@@ -211,7 +211,7 @@ test('a link reads no more rows of a parent than it answers, however many there 
   expect(read).toEqual([]);
 });
 
-test('goes through five lists, one in the other, and no further than a document may', async () => {
+test('five nested lists are answered, and a deeper document is refused', async () => {
   const list = (name: string, inner: string) => `${name}(first: 1) { edges { node { ${inner} } } }`;
   const lists = (inner: string) =>
     list('organizations', list('projects', list('instances', list('tasks', `instance { ${list('volumes', inner)} }`))));

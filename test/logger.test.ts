@@ -15,7 +15,7 @@ it.each(['authorization', 'cookie', 'token', 'ticket', 'apiKey', 'secret', 'pass
   }
 });
 
-it('has of an error what says what has happened, and none of what a driver attaches', () => {
+it('logs the type, message, stack and code of an error, and no other fields of a driver', () => {
   const attached = { detail: 'hunter2', command: { args: ['hunter2'] } };
   const inner = Object.assign(new Error('one of them'), { code: 'ECONNREFUSED', ...attached });
   const failure = Object.assign(new AggregateError([inner], 'all of them'), { code: '23505', ...attached });

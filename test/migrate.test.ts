@@ -85,7 +85,7 @@ async function listObjects(): Promise<unknown[]> {
 }
 
 describe('migrate', () => {
-  test('applies what is missing, in order, and nothing a second time', async () => {
+  test('applies the missing migrations in order, and none a second time', async () => {
     expect(names.length).toBeGreaterThanOrEqual(3);
     expect(await migrate(connection)).toEqual(names);
     expect(await readLedger()).toEqual(applied);
@@ -93,7 +93,7 @@ describe('migrate', () => {
     expect(await readLedger()).toEqual(applied);
   });
 
-  test('goes on where another left off, and minds no migration that it does not know', async () => {
+  test('runs a missing script alone, and ignores unknown migrations', async () => {
     await migrate(connection);
     const [forgotten = ''] = names.filter((name) => name.endsWith('task_lists'));
     await connection.query('DELETE FROM _prisma_migrations WHERE migration_name = $1', [forgotten]);
@@ -127,7 +127,7 @@ describe('migrate', () => {
     expect(await migrate(connection)).toEqual(names);
   });
 
-  test('of several at once one applies each script, the others wait and find it done', async () => {
+  test('applies each script once among concurrent runs, which wait for it', async () => {
     const connections = isPostgres ? await Promise.all(Array.from({ length: 5 }, () => own.connect())) : [connection];
     const outcomes = await Promise.all(connections.map((each) => migrate(each)));
     expect(outcomes.flat().sort()).toEqual(names);
@@ -135,7 +135,7 @@ describe('migrate', () => {
     expect(await readLedger()).toEqual(applied);
   });
 
-  test('sets aside the limits that the session has for requests', async () => {
+  test('ignores the limits that the session has for requests', async () => {
     const limits = ['statement_timeout', 'transaction_timeout'];
     const known = await connection.query('SELECT name FROM pg_settings WHERE name = ANY ($1)', [limits]);
     const readLimits = () => connection.query('SELECT name, setting FROM pg_settings WHERE name = ANY ($1)', [limits]);
@@ -153,7 +153,7 @@ describe('migrate', () => {
   });
 
   // The embedded database has one session.
-  test.runIf(isPostgres)('does not hold up those who read a table that another session has', async () => {
+  test.runIf(isPostgres)('does not hold up readers of a table that another session has locked', async () => {
     await migrate(connection);
     const locking = names.find((name) => name.endsWith('_edges'));
     await connection.runScript('DROP TRIGGER keep_project_id ON projects; DROP FUNCTION keep_project_id');
@@ -172,7 +172,7 @@ describe('migrate', () => {
     expect(await migrate(connection)).toEqual([locking]);
   });
 
-  test.runIf(isPostgres)('ends within seconds of the process that has begun it, whatever it waits for', async () => {
+  test.runIf(isPostgres)('ends within seconds of its process, also while it waits', async () => {
     const [holder, killed] = [await own.connect(), new pg.Client({ connectionString: own.url })];
     await holder.query('SELECT pg_advisory_lock($1)', [LOCK_KEY]);
     killed.on('error', () => {});
