@@ -89,7 +89,7 @@ describe.each(inProject)('%s', (fields) => {
   });
 });
 
-test('a page that one of two projects has is answered, and the other is told that it is not there', async () => {
+test('a page that exists in one of two projects is returned, and not_found for the other', async () => {
   for (const page of [
     'notificationPage(page: 4, pageSize: 2) { results { id } }',
     'dashboardPage(page: 3, pageSize: 2) { results { id } }',
@@ -116,7 +116,7 @@ test('an empty kind is not a condition, for one project as for several, and in v
   expect(json.count).toBe(all.notificationPage.count);
 });
 
-test('an organization without an id beside none at all', async () => {
+test('a project with an empty organization id is null next to one without organization id', async () => {
   const [given, empty] = [`a: project(id: "${other}") { id }`, `b: project(organizationId: "", id: "${other}") { id }`];
   for (const document of [`{ ${given} ${empty} }`, `{ ${empty} ${given} }`]) {
     const { json } = await app.graphql(document);
@@ -136,7 +136,7 @@ test('members of an organization and of its projects', async () => {
   expect(up.project).toEqual({ ...only, organization: wholly });
 });
 
-test('a second mutation of a document answers with what it has changed itself', async () => {
+test('a second mutation of a document returns its own changes', async () => {
   const ids = (await ask(`{ project(id: "${other}") { notifications(first: 2) { nodes { id } } } }`)).project.notifications.nodes;
   const mark = (name: string, { id }: { id: string }) =>
     `${name}: markNotificationsRead(input: { organizationId: "${organization.id}", projectId: "${other}", notificationIds: ["${id}"] }) { project { unreadNotificationCount } }`;
@@ -145,7 +145,7 @@ test('a second mutation of a document answers with what it has changed itself', 
   expect(counts).toEqual([4, 3]);
 });
 
-describe('a field that fails', () => {
+describe('a failed field', () => {
   /** A list that fails at once: the cursor is one of another order. */
   async function openFailing(): Promise<string> {
     const byId = `{ project(id: "${project.id}") { instances(first: 1) { pageInfo { endCursor } } } }`;
@@ -153,7 +153,7 @@ describe('a field that fails', () => {
     return `failing: instances(after: "${endCursor}", orderBy: { field: name }) { totalCount }`;
   }
 
-  test('ends its operation: what is beside it loads nothing more', async () => {
+  test('ends its operation: its siblings load nothing more', async () => {
     const beside = 'instances(first: 2) { nodes { name tasks(first: 2) { nodes { id instance { name } } } } }';
     const document = `{ project(id: "${project.id}") { ${await openFailing()} ${beside} } }`;
     app.statements.length = 0;
@@ -163,7 +163,7 @@ describe('a field that fails', () => {
     expect(app.statements.filter((sql) => sql.includes('tasks'))).toEqual([]);
   });
 
-  test('of a mutation leaves nothing that is out of date to the next one', async () => {
+  test('of a mutation leaves no outdated data to the next one', async () => {
     const [first, second] = (
       await ask(`{ project(id: "${project.id}") { notifications(first: 2, filter: { unread: true }) { nodes { id } } } }`)
     ).project.notifications.nodes;
@@ -178,7 +178,7 @@ describe('a field that fails', () => {
   });
 });
 
-test('ids of notifications beside a sequence are the ones that are marked, and come back', async () => {
+test('notification ids take precedence over a sequence, and are returned', async () => {
   const [first] = (await ask(`{ project(id: "${other}") { notifications(last: 1) { nodes { id } } } }`)).project.notifications.nodes;
   const input = `{ organizationId: "${organization.id}", projectId: "${other}", notificationIds: ["${first.id}"], throughSequence: 5 }`;
   const { markNotificationsRead } = await ask(`mutation { markNotificationsRead(input: ${input}) { marked notifications { id read } } }`);

@@ -143,7 +143,7 @@ function startFlood(address: string, connections: number, make: (number: number)
   return flood;
 }
 
-it('a user with many connections waits for themselves, and others for a few of their operations', async () => {
+it('operations over many connections of one user delay other users by a few of them', async () => {
   const fields = 'nodes { id name status tasks(first: 5) { nodes { id status } } }';
   const lists = Array.from({ length: 8 }, (_, index) => `a${index}: instances(first: 100) { ${fields} }`).join(' ');
   const body = JSON.stringify({
@@ -165,7 +165,7 @@ it('a user with many connections waits for themselves, and others for a few of t
 it.each([
   ['long documents', (unique: number) => ({ query: `query q${unique} { ${'viewer { id name email created __typename } '.repeat(80)} }` })],
   ['large bodies', () => ({ query: '{ viewer { id } }', variables: { unused: Array.from({ length: 120_000 }, (_, index) => index) } })],
-])('%s of one user take turns: others wait for few of them', async (_label, makeBody) => {
+])('%s of one user take turns, and delay others by a few of them', async (_label, makeBody) => {
   const headers = { ...json, authorization: `Bearer ${portico.demo.users.owner.token}` };
   const make = (number: number) => ({ method: 'POST', path: '/graphql', headers, body: JSON.stringify(makeBody(number)) });
   const flood = startFlood('127.0.3.2', AT_ONCE, make);
@@ -245,7 +245,7 @@ it('a credential that was revoked while a costly operation paused for the one be
   expect((await paused).status).toBe(401);
 });
 
-it('a costly operation on a socket that cannot begin is refused alone: the others of the socket go on', async () => {
+it('a costly operation on a socket that cannot begin is refused alone, and the others of the socket continue', async () => {
   const { organization_id: organizationId, project_id: projectId } = portico.demo;
   const { acquire } = KeyedSemaphore.prototype;
   const spy = vi.spyOn(KeyedSemaphore.prototype, 'acquire').mockImplementation(function (this: KeyedSemaphore, owner, measure) {
@@ -315,7 +315,7 @@ it('a credential that was revoked while its request waited is refused, over ever
   expect(socket.messages.filter(({ type }) => type === 'next')).toEqual([]);
 });
 
-it('the log says of a request that waited for how long, and nothing of one that did not', async () => {
+it('the log has the wait of a request that waited, and none of one that did not', async () => {
   const finish = await keepBusy();
   portico.logLines.length = 0;
   const overview = () => portico.ask('GET', `${portico.projectPath}/compute/overview`);
@@ -335,7 +335,7 @@ it('the log says of a request that waited for how long, and nothing of one that 
 
 const linesOf = (message: string) => portico.logLines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === message);
 
-it('the log says of an operation on a socket that took long for how long it waited', async () => {
+it('the log has the wait of a slow operation on a socket', async () => {
   const socket = await openReady();
   const finish = await keepBusy();
   portico.logLines.length = 0;
@@ -356,7 +356,7 @@ it('the log says of an operation on a socket that took long for how long it wait
   expect(line.duration_ms).toBeGreaterThanOrEqual(line.waited_ms);
 });
 
-it('the log says of one that took long which errors its result has', async () => {
+it('the log has the errors of a slow operation on a socket', async () => {
   const socket = await openReady();
   const finish = await keepBusy();
   portico.logLines.length = 0;
@@ -382,7 +382,7 @@ it('slow operations of a socket have one line a second, however many there are',
   expect(linesOf('a slow operation').length).toBeLessThan(5);
 });
 
-it.runIf(isPostgres)('the log says whose statements waited long for others of their user', async () => {
+it.runIf(isPostgres)('the log has the user whose statements waited long for others of the same user', async () => {
   const { holder, observer } = await openLock('LOCK TABLE notifications');
   const asked = askMany('notificationPage(pageSize: $n) { count }');
   await until(async () => (await countLocked(observer)) >= 2);
@@ -394,7 +394,7 @@ it.runIf(isPostgres)('the log says whose statements waited long for others of th
   expect(line).toMatchObject({ level: 'warn', user_id: portico.demo.users.owner.id, duration_ms: expect.any(Number) });
 });
 
-it('a request whose client has gone while it waited is not carried out, and takes no place', async () => {
+it('a request whose client disconnects while it waits is not executed, and takes no place', async () => {
   const finish = await keepBusy();
   const { hostname, port } = new URL(portico.baseUrl);
   const body = JSON.stringify({ name: 'of nobody', widgets: [] });
@@ -453,7 +453,7 @@ async function addUnread(): Promise<string> {
   return `{ project(id: "${id}") { dashboards(first: 100) { nodes { description } } } }`;
 }
 
-describe('a response that is not read takes no place', () => {
+describe('an unread response takes no place', () => {
   let query: string;
   beforeAll(async () => {
     query = await addUnread();
@@ -485,7 +485,7 @@ describe('a response that is not read takes no place', () => {
   });
 });
 
-it('an operation that is completed while it waits leaves its place, and its id may be used again', async () => {
+it('an operation that is completed while it waits releases its place and its id', async () => {
   const finish = await keepBusy();
   const socket = await openReady();
   const subscribe = { type: 'subscribe', id: 'a', payload: { query: '{ viewer { id } }' } };
@@ -503,7 +503,7 @@ it('an operation that is completed while it waits leaves its place, and its id m
   ]);
 });
 
-it('what waits for a user is bounded in bytes: more is refused with 503, and the rest is served', async () => {
+it('the waiting operations of a user are bounded in bytes: more is refused with 503, and the rest is served', async () => {
   const finish = await keepBusy();
   // Large messages count as several: one socket may not send all of them at once.
   const sockets = [await openReady(), await openReady()] as const;
@@ -545,7 +545,7 @@ async function sendHalf(): Promise<Socket> {
   return client;
 }
 
-it('a request whose small body is not complete does not wait, nor keep others waiting', async () => {
+it('a request with an incomplete small body does not wait, nor hold up others', async () => {
   const finish = await keepBusy();
   await sendHalf();
   const asked = portico.graphql('{ viewer { id } }');
@@ -555,7 +555,7 @@ it('a request whose small body is not complete does not wait, nor keep others wa
   await executesOnly(0);
 });
 
-it('a request whose client has gone before it has to wait takes no place', async () => {
+it('a request whose client disconnects before it waits takes no place', async () => {
   const finish = await keepBusy();
   const client = await sendHalf();
   portico.logLines.length = 0;
@@ -643,7 +643,7 @@ async function countLocked(observer: Connection): Promise<number> {
   return (row as { count: number }).count;
 }
 
-it.runIf(isPostgres)('tickets that nobody has been given are looked up together, however many are sent', async () => {
+it.runIf(isPostgres)('forged tickets are looked up together, however many are sent', async () => {
   const { organization_id: organizationId, project_id: projectId } = portico.demo;
   const path = `/v1/organizations/${organizationId}/projects/${projectId}/notifications/ws`;
   const { holder, observer } = await openLock('LOCK TABLE websocket_tickets');
@@ -685,7 +685,7 @@ function askManyWrites() {
   return Promise.all(Array.from({ length: AT_ONCE }, write));
 }
 
-it('operations begin in the order in which they came; one that is given up leaves its place to the next', async () => {
+it('operations begin in the order of their arrival, and one that is given up releases its place to the next', async () => {
   const semaphore = new KeyedSemaphore(1);
   const begun: string[] = [];
   const acquire = (user: string, name = user) => {
@@ -770,7 +770,7 @@ it('an operation that never ends is under way for a minute', async () => {
   }
 });
 
-it('whatever a client sends, and wherever it breaks off, its operations end', async () => {
+it('the operations of a client end, for any input and any disconnect', async () => {
   const random = seededRandom(11);
   const { hostname, port } = new URL(portico.baseUrl);
   const { project_id: id, users } = portico.demo;

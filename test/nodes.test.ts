@@ -78,7 +78,7 @@ async function listRows(caller: Caller): Promise<Row[]> {
   });
 }
 
-test('whatever has a project in the database leads to it', async () => {
+test('every type whose table has a project has a link to it', async () => {
   const found = await world.query(`SELECT DISTINCT table_name::text AS name FROM information_schema.columns AS one
     WHERE table_schema = 'public' AND column_name IN ('project_id', 'instance_id')`);
   const names = new Set(found.map(({ name }) => String(name)));
@@ -112,7 +112,7 @@ describe.each(people)('%s', (name) => {
     rows = await listRows(caller);
   });
 
-  test('finds by its id whatever they may know of, and nothing else', async () => {
+  test('finds visible nodes by id, and no others', async () => {
     const expected = rows.map(({ id, type, isVisible }) => (isVisible ? { __typename: type, id } : null));
     const found: unknown[] = [];
     for (const part of parts(rows, 100)) {
@@ -127,7 +127,7 @@ describe.each(people)('%s', (name) => {
     expect(rows.filter(({ isVisible }) => !isVisible).length).toBeGreaterThan(20);
   });
 
-  test('is led back to its project by whatever belongs to one', async () => {
+  test('finds the project of every node that belongs to one', async () => {
     const things = rows.filter(({ type, isVisible }) => isVisible && typesInProject.includes(type));
     // `project` of a notification is nullable, and fields of one name but different types cannot be merged, hence the aliases.
     const links = typesInProject.map((type) => `... on ${type} { ${type}: project { id role } }`);
@@ -144,7 +144,7 @@ describe.each(people)('%s', (name) => {
     expect(things.length).toBeGreaterThan(name === 'outsider' ? 3 : 100);
   });
 
-  test('is shown nothing else’s contents', async () => {
+  test('sees no contents of invisible nodes', async () => {
     const secrets = findSecrets(await readRows(world), visibility(world, caller, caller.user && world.userIds[caller.user]), everything);
     for (const part of parts(isPostgres ? rows : takeFew(rows), 20)) {
       const { text, json } = await ask(caller, everything, { ids: part.map(({ id }) => id) });
@@ -154,7 +154,7 @@ describe.each(people)('%s', (name) => {
     }
   });
 
-  test('is answered of what is foreign as of what is absent, to the byte', async () => {
+  test('gets the same bytes for foreign nodes as for absent ones', async () => {
     const look = ({ status, text }: TestResponse) => JSON.stringify([status, text]);
     const absent = look(await ask(caller, 'query ($id: ID!) { node(id: $id) { __typename id } }', { id: randomUUID() }));
     expect(absent).toBe(JSON.stringify([200, '{"data":{"node":null}}']));
@@ -166,7 +166,7 @@ describe.each(people)('%s', (name) => {
   });
 });
 
-test('the statements do not tell whether what is foreign exists', async () => {
+test('foreign nodes take as many statements as absent ones', async () => {
   const viewer = world.callers.find(({ name }) => name === 'viewer') as Caller;
   const { own, sibling, foreign } = world.places;
   const count = async (id: string) =>
@@ -196,7 +196,7 @@ test('without a credential, no node is found', async () => {
   }
 });
 
-test('an id of v1 is good in `node`, in either case', async () => {
+test('an id of v1 is valid in `node`, in either case', async () => {
   const board = app.demo.dashboards.public;
   const { json } = await app.ask('GET', `${app.projectPath}/monitoring/dashboards/${board}`);
   const query = 'query ($id: ID!) { node(id: $id) { id ... on Dashboard { name description widgets version } } }';
@@ -222,7 +222,7 @@ test('`nodes` takes 100 ids at most, and each counts in the cost', async () => {
   expect(refusal.message).toMatch(/^The document is too large: complexity \d+, at most 50000\.$/);
 });
 
-test('what is large is read as far as a response may go', async () => {
+test('heavy fields of nodes are read up to the limit of a response', async () => {
   const small = await startApp({ MAX_ANSWER_BYTES: '65536' });
   try {
     const { project_id: projectId, users } = small.demo;
@@ -289,7 +289,7 @@ test('an instance that has moved to another project is no longer that of a conso
 });
 
 describe('the schema', () => {
-  test('has an id in every node, and a node in whatever has an id', () => {
+  test('has an id in every node, and a node for every type with an id', () => {
     const things = Object.values(schema.getTypeMap()).filter(
       (type) => isObjectType(type) && getNamedType(type.getFields().id?.type)?.name === 'ID',
     );
@@ -298,7 +298,7 @@ describe('the schema', () => {
     expect(nodes.length).toBeGreaterThan(9);
   });
 
-  test('has a way to load every node', () => {
+  test('has a loader for every node', () => {
     const named = listNodeNames().flatMap((name) => {
       const type = schema.getType(name);
       return isInterfaceType(type) ? schema.getPossibleTypes(type).map((kind) => kind.name) : [name];

@@ -146,7 +146,7 @@ async function query(document: string) {
 
 const seeds = Array.from({ length: countCases(80) }, (_, index) => index + 1);
 
-test.each(seeds)('every list is as a plain computation has it, whatever was read and pruned: seed %i', async (seed) => {
+test.each(seeds)('every list equals a plain computation, with any read state and pruning: seed %i', async (seed) => {
   const random = seededRandom(seed * 7_919);
   const logs = [await drawLog(random), await drawLog(random)] as const;
   const length = Math.max(...logs.map(({ last }) => last));

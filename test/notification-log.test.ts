@@ -58,7 +58,7 @@ async function publish(projectId: string, title = 'published') {
 }
 
 describe('one writer', () => {
-  test('rows are numbered in the order of the statement, whatever number they ask for', async () => {
+  test('rows are numbered in the order of the statement, regardless of a given number', async () => {
     const projectId = await createProject();
     const ids = someIds(5);
     await connection.run(insertion(projectId, ids));
@@ -72,7 +72,7 @@ describe('one writer', () => {
     expect(published.sequence).toBe(7);
   });
 
-  test('what is rolled back takes no number', async () => {
+  test('a rolled back row takes no number', async () => {
     const projectId = await createProject();
     await connection.run(insertion(projectId, someIds(2)));
     await connection.run('BEGIN');
@@ -102,7 +102,7 @@ describe('one writer', () => {
     expect((await readLog(projectId)).slice(0, 3)).toEqual([first, second, third].map((id, index) => ({ id, sequence: index + 1 })));
   });
 
-  test("what an operator's trigger publishes for each of several rows has the next numbers, and the log ends with it", async () => {
+  test('the rows that another trigger publishes for each of several rows have the next numbers, at the end of the log', async () => {
     const projectId = await createProject();
     await connection.run(`
       CREATE FUNCTION publish_echo() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -221,7 +221,7 @@ describe('writers at once', () => {
       await Promise.all([first.close(), second.close()]);
     });
 
-    test('who comes second waits for the first, and takes the number that a rollback gives back', async () => {
+    test('a second writer waits for the first, and takes the number of a rolled back row', async () => {
       const projectId = await createProject();
       const [first, second] = [await openConnection(portico), await openConnection(portico)];
       for (const [ending, sequence] of [
@@ -241,7 +241,7 @@ describe('writers at once', () => {
   }
 });
 
-describe('at the edges', () => {
+describe('edge cases', () => {
   const stateOf = (work: Promise<unknown>) => work.then(() => 'done', sqlState);
   const insertAt = (projectId: string, created: string) =>
     connection.run(
@@ -277,7 +277,7 @@ describe('at the edges', () => {
     },
   );
 
-  test('a project that is not there is a reference that is violated, for who publishes and who marks', async () => {
+  test('publishing to an absent project, and marking in one, violates the foreign key', async () => {
     expect(await stateOf(connection.run(insertion(random.uuid(), someIds(1))))).toBe('23503');
     const mark = `SELECT * FROM mark_notifications_read('${random.uuid()}', '${portico.demo.users.owner.id}', NULL, NULL)`;
     expect(await stateOf(connection.run(mark))).toBe('23503');
@@ -306,7 +306,7 @@ describe('at the edges', () => {
     expect(await prune('2021-01-01', 10)).toEqual([0, 6, []]);
   });
 
-  test('the single reads of what was removed are deleted, whosever and however many, and count nowhere before that', async () => {
+  test('the single reads of removed entries are deleted for all users, and count nowhere before that', async () => {
     const projectId = await createProject();
     await connection.run(
       `INSERT INTO notifications (project_id, kind, severity, title, created)
@@ -355,7 +355,7 @@ describe('at the edges', () => {
     expect(await listReads()).toEqual([]);
   });
 
-  test('a log that cannot be pruned keeps no other', async () => {
+  test('a log that cannot be pruned does not hold up the others', async () => {
     const [stuck, free] = [await createProject(), await createProject()].sort() as [string, string];
     for (const projectId of [stuck, free]) await insertAt(projectId, '2020-01-01');
     await connection.run(`CREATE FUNCTION refuse_deletion() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'stuck'; END $$`);
@@ -368,7 +368,7 @@ describe('at the edges', () => {
     expect([(await readLog(stuck)).length, (await readLog(free)).length]).toEqual([1, 0]);
   });
 
-  test.runIf(isPostgres)('what was pruned, and stays in the index until it is vacuumed, is not read again', async () => {
+  test.runIf(isPostgres)('pruned entries, which stay in the index until the next vacuum, are not read again', async () => {
     const projectId = await createProject();
     await connection.run('ALTER TABLE notifications SET (autovacuum_enabled = off)');
     await connection.run(
@@ -433,7 +433,7 @@ describe('at the edges', () => {
       await Promise.all([first.close(), second.close(), third.close()]);
     });
 
-    test('a moment without end, which another program has stored, is the end of the calendar', async () => {
+    test('an infinite timestamp, which another program has stored, is the end of the calendar', async () => {
       const { eligible } = portico.demo.instances;
       await connection.run(`UPDATE instances SET cancellation_at = 'infinity' WHERE id = '${eligible}'`);
       const path = `${portico.projectPath}/compute/instances/${eligible}`;

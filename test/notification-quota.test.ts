@@ -49,7 +49,7 @@ async function createProject(): Promise<string> {
 }
 
 describe('the bytes of a log', () => {
-  test('are those of its entries but the oldest, singly or together, whoever inserts', async () => {
+  test('are those of its entries but the oldest, for single and joint inserts of any program', async () => {
     const projectId = await createProject();
     expect(await readBytes(projectId)).toBe(0);
     await publish(projectId, [['oldest'], ['12', '345']]);
@@ -79,7 +79,7 @@ describe('the bytes of a log', () => {
     expect(await readBytes(projectId)).toBe(one);
   });
 
-  test('are nobody else’s to set', async () => {
+  test('cannot be set by an insert', async () => {
     const projectId = await createProject();
     await connection.run(
       `INSERT INTO notifications (project_id, kind, severity, title, bytes_through)
@@ -89,7 +89,7 @@ describe('the bytes of a log', () => {
   });
 });
 
-test('a project whose notifications take as many bytes as they may is refused more, all others not, until some are deleted', async () => {
+test('a project at its quota of notification bytes is refused more until some are deleted, unlike other projects', async () => {
   const [full, other] = [await createProject(), await createProject()];
   const calls = Array.from({ length: 5 }, (_, index) => ['one', 'two', 'three'].map((title) => `${title} ${index}`));
   const first = await publish(full, calls);

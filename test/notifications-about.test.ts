@@ -68,7 +68,7 @@ async function readLog(id: string): Promise<number[]> {
   return rows.map(({ sequence }) => Number(sequence));
 }
 
-test('an instance has the notifications about it, the newest first, as they lead back to it', async () => {
+test('an instance has the notifications that link to it, the newest first', async () => {
   const pages = await read('first: 100');
   for (const [index, id] of instanceIds.entries()) {
     const log = await readLog(id);
@@ -81,7 +81,7 @@ test('an instance has the notifications about it, the newest first, as they lead
   }
 });
 
-test('goes through them both ways, to the end', async () => {
+test('the pages of an instance’s notifications are complete in both directions', async () => {
   const [log = []] = await Promise.all(instanceIds.slice(0, 1).map(readLog));
   for (const [size, cursor, more, next] of [
     ['first', 'endCursor', 'hasNextPage', 'after'],
@@ -100,7 +100,7 @@ test('goes through them both ways, to the end', async () => {
   }
 });
 
-test('finds them by the index, and reads no more than it answers', async () => {
+test('an instance’s notifications are found by the index, and no more rows are read than returned', async () => {
   recorded.length = 0;
   await read('first: 10');
   await read('last: 10');

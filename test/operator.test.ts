@@ -55,7 +55,7 @@ it('a console of no instance cannot be removed', async () => {
 });
 
 describe('a list', () => {
-  it('has at most some hundred lines in order, and goes on behind the last of them', async () => {
+  it('has a bounded number of lines in order, and continues after the last of them', async () => {
     const users = Array.from({ length: MAX_LISTED + 1 }, (_, index) => ({ email: `many-${index}@new.example`, name: 'Many' }));
     await database.prisma.user.createMany({ data: users });
     const all = (await database.prisma.user.findMany({ select: { id: true } })).map(({ id }) => id).sort();
@@ -68,7 +68,7 @@ describe('a list', () => {
     await expect(listUsers(database, { after: '' })).rejects.toThrow('An empty text is not a UUID.');
   });
 
-  it('has one line for each item, whatever its name is', async () => {
+  it('has one line for each item, with any name', async () => {
     const { id } = await addUser(database, { email: 'lines@new.example', name: 'a\tb\nc\x1b[2J\u202ed' });
     const before = await database.prisma.user.findFirstOrThrow({
       where: { id: { lt: id } },
@@ -79,7 +79,7 @@ describe('a list', () => {
     expect(lines).toEqual([`${id}\tlines@new.example\tactive\ta b c [2J d`]);
   });
 
-  it('of organizations and projects has those of everybody, or of one organization', async () => {
+  it('of organizations and projects has all of them, or those of one organization', async () => {
     const { organization, project } = await makeOrganization(await makeUser());
     const organizations = columns(await listAllOrganizations(database, {}));
     expect(organizations).toContainEqual([app.demo.organization_id, 'EUR', 'Acme Cloud']);
@@ -91,7 +91,7 @@ describe('a list', () => {
     await expect(listAllProjects(database, project, {})).rejects.toThrow('There is no such organization.');
   });
 
-  it('of members has their roles; of a project also those who have theirs from the organization', async () => {
+  it('of members has their roles, for a project also those from the organization', async () => {
     const [owner, member, viewer] = [await makeUser(), await makeUser(), await makeUser()];
     const { organization, project } = await makeOrganization(owner);
     await addMember(database, { email: member, organization, role: 'member' });
@@ -115,7 +115,7 @@ describe('a list', () => {
 });
 
 describe('a user', () => {
-  it('who is disabled loses all access with the next request, and has it again when enabled', async () => {
+  it('loses all access with the next request when disabled, and has it again when enabled', async () => {
     const email = await makeUser();
     const { id } = await database.prisma.user.findUniqueOrThrow({ where: { email } });
     const key = await addApiKey(database, { email, name: 'k' });
@@ -215,7 +215,7 @@ describe('a member', () => {
     );
   });
 
-  it('who is the last owner is neither removed nor given another role, unless forced', async () => {
+  it('that is the last owner is neither removed nor given another role, unless forced', async () => {
     const [first, second] = [await makeUser(), await makeUser()];
     const { organization } = await makeOrganization(first, second);
     const roles = async () => columns(await listAllMembers(database, { organization })).map(([, email, , role]) => [email, role]);
@@ -247,7 +247,7 @@ describe('a member', () => {
     expect(await roles()).toEqual([]);
   });
 
-  it('is one of two owners who are removed together, of whom one stays', async () => {
+  it('stays as the last owner when two owners are removed concurrently', async () => {
     const owners = [await makeUser(), await makeUser()] as const;
     const { organization } = await makeOrganization(...owners);
     const results = await Promise.allSettled(owners.map((email) => removeMember(database, { email, organization })));

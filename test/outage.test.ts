@@ -88,7 +88,7 @@ describe.runIf(isPostgres)('a PostgreSQL whose connections break and are refused
     feed.socket.terminate();
   });
 
-  it('is away as long as it is silent, whether anybody asks or not', async () => {
+  it('is unavailable as long as it is silent, at any rate of requests', async () => {
     const overview = () => app.ask('GET', `${app.projectPath}/compute/overview`);
     expect((await overview()).status).toBe(200);
     const lines = app.logLines.length;

@@ -41,7 +41,7 @@ async function contend(count: number) {
 }
 
 describe('one owner', () => {
-  test('a second one is refused, and told who has the folder and what to do', async () => {
+  test('a second one is refused with the process that has the folder, and what to do', async () => {
     const release = await lockFolder(folder);
     const refusal = await lockFolder(folder).catch((failure) => failure);
     expect(refusal).toBeInstanceOf(FolderLockedError);
@@ -67,7 +67,7 @@ describe('one owner', () => {
     expect(JSON.parse(readFileSync(join(folder, 'owner.12'), 'utf8'))).toMatchObject({ pid: process.pid });
   });
 
-  test('a dead owner keeps nothing', async () => {
+  test('the claim of a dead owner is replaced', async () => {
     await leaveDeadOwner();
     const release = await lockFolder(folder);
     expect(claims()).toEqual(['owner.2']);
@@ -92,7 +92,7 @@ describe('one owner', () => {
 });
 
 describe('a claim that cannot be read', () => {
-  test.each(['', '{"pid":', 'null', '{"pid":1}'])('%j: it is named in a sentence, and the folder is given to nobody', async (content) => {
+  test.each(['', '{"pid":', 'null', '{"pid":1}'])('%j: it is named in a message, and the folder cannot be claimed', async (content) => {
     const path = join(folder, 'owner.3');
     writeFileSync(path, content);
     const failure = await lockFolder(folder).catch((thrown) => thrown);
@@ -108,7 +108,7 @@ describe('a claim that cannot be read', () => {
 });
 
 describe('many at once', () => {
-  test.each(['fresh', 'left by a dead owner'])('in a folder that is %s exactly one wins', async (state) => {
+  test.each(['fresh', 'left by a dead owner'])('exactly one wins in a folder that is %s', async (state) => {
     for (let round = 1; round <= 6; round += 1) {
       if (state !== 'fresh') await leaveDeadOwner(1 + round * 100);
       const { winners, refusals } = await contend(24);
@@ -119,7 +119,7 @@ describe('many at once', () => {
     }
   });
 
-  test('never two, while owners come and go', async () => {
+  test('there are never two while owners start and stop', async () => {
     let owners = 0;
     let turns = 0;
     const takeTurns = async () => {
@@ -141,7 +141,7 @@ describe('many at once', () => {
     expect(turns).toBeGreaterThan(12);
   });
 
-  test('who was held up meanwhile does not win with a number that has been passed', async () => {
+  test('a delayed claimant does not win with an outdated number', async () => {
     // A FIFO is a claim that can be opened, but not read to its end until the test closes it.
     execFileSync('mkfifo', [join(folder, 'owner.1')]);
     const gate = await open(join(folder, 'owner.1'), 'r+');

@@ -54,7 +54,7 @@ describe('tokens of the provider', () => {
   });
   afterAll(() => app.close());
 
-  it.each(['RS256', 'ES256', 'EdDSA'] as const)('in %s are taken', async (algorithm) => {
+  it.each(['RS256', 'ES256', 'EdDSA'] as const)('in %s are accepted', async (algorithm) => {
     await expectTaken(app, await provider.sign(keys[algorithm], owner));
   });
 
@@ -74,7 +74,7 @@ describe('tokens of the provider', () => {
     },
   );
 
-  it('of an issuer like our own are refused: the app signs nothing itself', async () => {
+  it('of the app’s own issuer are refused: the app signs nothing itself', async () => {
     const [local, own] = [await makeKey('EdDSA', 'ed'), { iss: 'portico', aud: 'portico' }];
     await expectRefused(app, await provider.sign(local, owner, own));
     await expectRefused(app, await provider.sign(local, owner));
@@ -97,13 +97,13 @@ describe('tokens of the provider', () => {
     await expectRefused(app, await provider.sign({ ...keys.ES256, jwk: keys.RS256.jwk }, owner));
   });
 
-  it('are taken while the provider is away, once its keys are known', async () => {
+  it('are accepted while the provider is away, once its keys are known', async () => {
     provider.answer((request) => request.socket.destroy());
     await expectTaken(app, await provider.sign(keys.RS256, owner));
     provider.show(...Object.values(keys));
   });
 
-  it('of a new key are taken without a restart, and those of the old one no longer', async () => {
+  it('of a new key are accepted without a restart, and those of the old one no longer', async () => {
     const [oldToken, rotated] = [await provider.sign(keys.EdDSA, owner), await makeKey('ES256', 'rotated')];
     await expectTaken(app, oldToken);
     provider.show(rotated);
@@ -167,7 +167,7 @@ describe('tokens of the provider', () => {
     expect(await tokens.verify(token)).toBe(claims);
   });
 
-  it('under any number of unknown kids do not make the provider’s work', async () => {
+  it('under many unknown kids cause one request to the provider at most', async () => {
     const before = provider.asked();
     const unknown = await makeKey('EdDSA', 'unknown');
     const tokens = await Promise.all(
@@ -239,7 +239,7 @@ describe('a provider that does not answer as it should, and no key is known', ()
     },
   );
 
-  it('is well again: so are we, without a restart', async () => {
+  it('recovers: tokens are accepted without a restart', async () => {
     provider.show(keys.RS256);
     // A request that waits for the answer of a moment ago is refused with it.
     await expect.poll(async () => (await ask(app, token)).status).toBe(200);
@@ -247,7 +247,7 @@ describe('a provider that does not answer as it should, and no key is known', ()
     expect(app.logLines.filter((line) => /"level":"(error|fatal)"/.test(line))).toEqual([]);
   });
 
-  it('is not there: 503, until it comes', async () => {
+  it('is absent: 503, until it starts', async () => {
     const gone = await openProvider();
     await gone.close();
     const other = await startWith(gone);
@@ -261,7 +261,7 @@ describe('a provider that does not answer as it should, and no key is known', ()
   });
 });
 
-it('an outage of the provider is not made worse by unknown kids: they cost their address its budget, the provider and the log nothing', async () => {
+it('unknown kids during an outage of the provider spend the budget of their address, without requests or log lines', async () => {
   provider.answer((_request, response) => void response.writeHead(500).end());
   const app = await startWith(provider, '60');
   const unknown = await makeKey('EdDSA', 'unknown');

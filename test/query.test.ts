@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 describe('a statement', () => {
-  it('gives values as JavaScript has them, each time it is run', async () => {
+  it('returns values of JavaScript’s types, each time it is run', async () => {
     const moment = new Date('2026-01-31T12:00:00.123Z');
     const run = () =>
       query`
@@ -65,17 +65,17 @@ describe('a statement', () => {
     ['0044-03-15 12:00:00+00 BC', '0001-01-01T00:00:00.000Z'],
     ['4713-01-01 00:00:00+00 BC', '0001-01-01T00:00:00.000Z'],
     ['-infinity', '0001-01-01T00:00:00.000Z'],
-  ])('reads the moment %s, of whatever program, within the years that ISO 8601 has', async (stored, read) => {
+  ])('reads the moment %s of any program within the years of ISO 8601', async (stored, read) => {
     const [row] = await query<{ moment: Date }>`SELECT ${stored}::text::timestamptz AS moment`;
     expect(row?.moment.toISOString()).toBe(read);
   });
 
-  it('takes whatever it is given as a value, and never as a part of its text', async () => {
+  it('takes its parameters as values, and never as a part of its text', async () => {
     const read = (value: string) => query<{ text: string }>`SELECT ${value}::text AS text`;
     for (const value of ["'; SELECT 1 --", '$1', '{}', '\\', 'NULL']) expect(await read(value)).toEqual([{ text: value }]);
   });
 
-  it('may answer nothing, or nothing this time', async () => {
+  it('may return no rows', async () => {
     for (let turn = 0; turn < 3; turn += 1) {
       expect(await query`UPDATE users SET name = name WHERE id = ${null}::uuid`).toEqual([]);
       expect(await query`SELECT id FROM users WHERE id = ${null}::uuid`).toEqual([]);
@@ -115,7 +115,7 @@ describe('a transaction', () => {
       SELECT 9007199254740991::bigint AS big, 1.50::numeric AS exact, ${new Date(5)}::timestamptz AS moment, ${['x', 'y']}::text[] AS list,
         ${JSON.stringify({ b: 1, a: [null] })}::json AS json, 'info'::severity AS label, ${secret}::bytea AS bytes, NULL::int AS none`;
 
-  it('answers as a statement outside of one does', async () => {
+  it('returns the same values as a statement outside of one', async () => {
     const outside = await read(query);
     const inside = await app.app.database.transact(async (run) => [await read(run), await read(run)]);
     expect(inside).toEqual([outside, outside]);
@@ -133,7 +133,7 @@ describe('a transaction', () => {
     await query`DROP TABLE altered`;
   });
 
-  it('keeps all that it has done, or nothing', async () => {
+  it('commits all of its work, or nothing', async () => {
     const { transact } = app.app.database;
     await query`CREATE TABLE kept (value int)`;
     expect(
@@ -163,8 +163,8 @@ describe('a transaction', () => {
   });
 });
 
-describe('a question for many', () => {
-  it('is asked once for those who come together, and once more for those who come meanwhile', async () => {
+describe('a shared load', () => {
+  it('runs once for concurrent callers, and once more for those that call meanwhile', async () => {
     const asked: number[][] = [];
     let answer = () => {};
     const answered = new Promise<void>((resolve) => {
@@ -188,7 +188,7 @@ describe('a question for many', () => {
     expect(asked).toEqual([[1, 2, 1], [9], [3, 4, 1]]);
   });
 
-  it('that fails, fails for those who asked it, and for nobody else', async () => {
+  it('that fails rejects its own callers alone', async () => {
     let turn = 0;
     const find = createSharedLoader(async (_owner: object, keys: readonly string[]) => {
       turn += 1;
@@ -205,7 +205,7 @@ describe('a question for many', () => {
     expect(await find(owner, 'd')).toBe('d');
   });
 
-  it('that is late holds nobody up: the next is asked, and it is asked once more itself', async () => {
+  it('that is late does not hold up the next, and is repeated once', async () => {
     const asked: string[][] = [];
     const find = createSharedLoader((_owner: object, keys: readonly string[]) => {
       asked.push([...keys]);
@@ -222,7 +222,7 @@ describe('a question for many', () => {
     expect(await find(owner, 'd')).toBe('d');
   });
 
-  it('that is never answered is given up, however often it was asked, and asked three times at once at most', async () => {
+  it('that is never answered is given up, and runs three times concurrently at most', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
     let asked = 0;
     const find = createSharedLoader(() => {
@@ -251,7 +251,7 @@ describe('a question for many', () => {
     }
   });
 
-  it('that fails late has failed only when it has failed everywhere', async () => {
+  it('that fails late is rejected only when all of its attempts have failed', async () => {
     let turn = 0;
     const find = createSharedLoader(async (_owner: object, keys: readonly string[]) => {
       turn += 1;
@@ -265,7 +265,7 @@ describe('a question for many', () => {
 });
 
 describe('a statement that may be run again', () => {
-  it('only reads: nothing that writes, locks, or calls a function of ours that is volatile', async () => {
+  it('does not write, lock, or call a volatile function of Portico', async () => {
     const volatile = await query<{ name: string }>`
       SELECT proname AS name FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND provolatile = 'v' AND prorettype <> 'trigger'::regtype`;
     expect(volatile.map(({ name }) => name)).toContain('mark_notifications_read');

@@ -24,8 +24,8 @@ const typename: Sending = {
   body: '{"query":"{ __typename }"}',
 };
 
-describe('the clock of the wall', () => {
-  test('may be set: a window is over when its time has passed, and not before', async () => {
+describe('the system clock', () => {
+  test('may be set: a window ends when its time has passed, and not before', async () => {
     const setClock = stopClock();
     await crowd.sendAll(Array.from({ length: 60 }, () => typename));
     const jump = (hours: number) => vi.setSystemTime(Date.now() + hours * 3_600_000);
@@ -48,8 +48,8 @@ describe('the clock of the wall', () => {
   });
 });
 
-describe('the windows of a process', () => {
-  test('are bounded, however many keys come, and keep no timers', () => {
+describe('FixedWindowCounters', () => {
+  test('are bounded for any number of keys, and keep no timers', () => {
     const before = process.getActiveResourcesInfo().length;
     const windows = new FixedWindowCounters(60, 1_000);
     const counts = new Set<number>();
@@ -59,7 +59,7 @@ describe('the windows of a process', () => {
     expect(process.getActiveResourcesInfo().length).toBeLessThanOrEqual(before);
   });
 
-  test('of a key goes on when those that began before it are dropped', () => {
+  test('keep the window of a key when earlier windows are dropped', () => {
     const setClock = stopClock();
     const windows = new FixedWindowCounters(60);
     windows.count('early');
@@ -72,7 +72,7 @@ describe('the windows of a process', () => {
     ]);
   });
 
-  test('of a key begins with its first count, and its end is not moved by those that follow', () => {
+  test('begin the window of a key with its first count, and do not move its end', () => {
     const setClock = stopClock();
     const windows = new FixedWindowCounters(60);
     const counts: number[] = [];

@@ -165,7 +165,7 @@ async function takeStep(log: Log, random: Random): Promise<void> {
 const seeds = Array.from({ length: countCases(20) }, (_, index) => index + 1);
 
 describe('read state', () => {
-  test.each(seeds)('of two users is a set of numbers each, whatever they do: seed %i', async (seed) => {
+  test.each(seeds)('of two users equals a set of numbers each, after random steps: seed %i', async (seed) => {
     const random = seededRandom(seed);
     const log = await openLog(random);
     for (let step = 1; step <= 120; step += 1) {
@@ -206,7 +206,7 @@ describe('read state', () => {
     expect(await readSingles(log, 'admin')).toEqual([]);
   });
 
-  test('what was pruned is neither unread nor read, and marking it counts nothing', async () => {
+  test('pruned entries are neither unread nor read, and marking them counts nothing', async () => {
     const random = seededRandom(13);
     const log = await openLog(random, 20);
     await mark(log, 'owner', log.ids.slice(4, 8));
@@ -223,7 +223,7 @@ describe('read state', () => {
   });
 });
 
-describe('the read state of a user decides', () => {
+describe('the read state of a user', () => {
   const filters = [undefined, 'k0'].flatMap((kind) =>
     [undefined, 'warning'].flatMap((severity) => [undefined, true, false].map((unread) => ({ kind, severity, unread }))),
   );
@@ -253,7 +253,7 @@ describe('the read state of a user decides', () => {
     return Object.fromEntries(lists);
   };
 
-  test('what every list shows, with every filter, in one project and in several; and what a mark changes', async () => {
+  test('determines every list, with every filter, in one project and in several, and the changes of a mark', async () => {
     const random = seededRandom(31);
     const logs = [await openLog(random, 20), await openLog(random, 20)] as [Log, Log];
     const marks: ReadonlyArray<[Log, User, number, number[]]> = [
@@ -339,7 +339,7 @@ describe('marks at once', () => {
   });
 });
 
-test('a list of what was read does not look at what was not, however much it is', async () => {
+test('a list of read notifications does not read the unread ones, however many there are', async () => {
   const { organization_id: organizationId } = portico.demo;
   const { id: projectId } = await portico.app.database.prisma.project.create({ data: { name: 'long', organizationId } });
   const path = `/v1/organizations/${organizationId}/projects/${projectId}/notifications`;

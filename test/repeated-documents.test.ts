@@ -32,7 +32,7 @@ const inProject = (selection: string, variables = '') =>
   `query Q($o: ID!, $p: ID!${variables}) {\n  project(organizationId: $o, id: $p) {\n    ${selection}\n  }\n}`;
 const ids = () => ({ o: app.demo.organization_id, p: app.demo.project_id });
 
-describe('queries', () => {
+describe('a repeated query has the same response', () => {
   const selections: Record<string, [selection: string, variables?: string, values?: Record<string, unknown>]> = {
     'plain fields, aliases and __typename': ['id a: name b: name created role __typename'],
     'a fragment on the type, twice': [
@@ -83,7 +83,7 @@ describe('queries', () => {
     expect(json).toHaveProperty('data');
   });
 
-  it('a document that costs too much, where a variable has it so', async () => {
+  it('a document that costs too much by a variable', async () => {
     const query = inProject(
       'instances(first: $n) { nodes { consoleSessions(first: 100) { nodes { id created kind ended a: id b: id } } } }',
       ', $n: Int',
@@ -119,7 +119,7 @@ describe('queries', () => {
     },
   );
 
-  it('the viewer, introspection, and what is not a project', async () => {
+  it('the viewer, introspection, and a project that is not visible', async () => {
     await expectAlike({ query: '{ viewer { id email organizations { nodes { id role projects(first: 2) { nodes { name } } } } } }' });
     await expectAlike({ query: getIntrospectionQuery({ inputValueDeprecation: true }) });
     await expectAlike({ query: '{ __typename }' }, { as: null });
@@ -128,7 +128,7 @@ describe('queries', () => {
   });
 });
 
-describe('what a request may say besides', () => {
+describe('a repeated request has the same response', () => {
   const two = 'query A { viewer { id } } query B { viewer { name } } mutation C { revokeApiKey(input: { id: "x" }) { apiKey { id } } }';
 
   it.each(['A', 'B', 'C', 'D', null, 7])('operationName %j', async (operationName) => {
@@ -182,7 +182,7 @@ describe('what a request may say besides', () => {
     await expectAlike({ query, variables: { ...ids(), f: deep } });
   });
 
-  it('a mutation with what is left out, and one that is refused', async () => {
+  it('a mutation with an omitted variable, and a refused one', async () => {
     const query = 'mutation M($input: UpdateDashboardInput!) { updateDashboard(input: $input) { dashboard { name } } }';
     const input = { organizationId: app.demo.organization_id, projectId: app.demo.project_id, id: absent, name: 'x' };
     await expectAlike({ query, variables: { input } });

@@ -51,7 +51,7 @@ async function refusedUpgrade(target: string, headers: Record<string, string>): 
 const now = () => Math.floor(Date.now() / 1000);
 const withClaims = (claims: Record<string, unknown>) => forge.sign({ claims });
 
-describe('the log says why a credential is refused', () => {
+describe('the log has the reason why a credential is refused', () => {
   const other = generateKeyPairSync('ed25519').privateKey;
 
   /** Makes a user with a key that is not valid. */
@@ -137,17 +137,17 @@ describe('the log says why a credential is refused', () => {
     expect(await logged(path, { as: null, headers: { authorization: 'Basic YTpi' } })).toMatchObject({ status: 401, reason: 'malformed' });
   });
 
-  it('none where the credential is valid', async () => {
+  it('no reason where the credential is valid', async () => {
     expect(await logged(path)).not.toHaveProperty('reason');
   });
 
-  it('a client never sees it, nor does one of GraphQL', async () => {
+  it('the reason is in no response, of v1 or GraphQL', async () => {
     const { json } = await app.graphql('{ viewer { id } }', {}, { as: { bearer: forge.signWith(other) } });
     expect(json).toEqual({ errors: [{ message: 'The credential is not valid.', extensions: { code: 'not_authenticated' } }] });
   });
 });
 
-describe('the log says which errors a response has', () => {
+describe('the log has the errors of a response', () => {
   const find = 'query ($project: ID!) { project(organizationId: $project, id: $project) { name } }';
   const ask = (query: string, variables: object = {}, sent: Sent = {}) => loggedQuery(query, sent, { variables });
   const counted = async (operation: string, code: string) => {
@@ -155,7 +155,7 @@ describe('the log says which errors a response has', () => {
     return Number(new RegExp(`^portico_errors_total\\{operation="${operation}",code="${code}"\\} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
   };
 
-  it('by its codes for GraphQL, each once, however many fields fail', async () => {
+  it('by their codes for GraphQL, each once for any number of failed fields', async () => {
     const before = await counted('query project', 'not_found');
     const line = await ask(
       `query ($a: ID!) { first: project(organizationId: $a, id: $a) { name } second: project(organizationId: $a, id: $a) { name } }`,
@@ -169,7 +169,7 @@ describe('the log says which errors a response has', () => {
     });
   });
 
-  it('of what is rejected before and after it is parsed, over POST and GET', async () => {
+  it('for documents that are rejected before and after parsing, over POST and GET', async () => {
     expect(await ask('{')).toMatchObject({ operation: 'graphql', error_codes: ['invalid_request'] });
     expect(await loggedQuery('', {}, { variables: 5 })).toMatchObject({ error_codes: ['invalid_request'] });
     const parameters = new URLSearchParams({ query: find, variables: JSON.stringify({ project: randomUUID() }) });
@@ -183,7 +183,7 @@ describe('the log says which errors a response has', () => {
     });
   });
 
-  it('also why a request without a credential gets none of its fields', async () => {
+  it('for the fields that a request without a credential does not get', async () => {
     const line = await ask(find, { project: randomUUID() }, { as: null });
     expect(line).toMatchObject({ error_codes: ['not_authenticated'], reason: 'missing' });
   });
@@ -199,7 +199,7 @@ describe('the log says which errors a response has', () => {
     expect(invalid).toMatchObject({ status: 400, code: 'validation_failed' });
   });
 
-  it('none of a response without errors', async () => {
+  it('except for a response without errors', async () => {
     for (const line of [await logged(path), await ask('{ viewer { id } }')]) {
       expect(line.status).toBe(200);
       expect(line).not.toHaveProperty('code');
@@ -207,7 +207,7 @@ describe('the log says which errors a response has', () => {
     }
   });
 
-  it('and counts those of operations on sockets', async () => {
+  it('for operations on sockets, which are counted', async () => {
     const headers = { authorization: `Bearer ${app.demo.users.owner.token}` };
     const { socket, until } = openSocket(app, '/graphql', { protocol: 'graphql-transport-ws', headers });
     const say = (message: object) => socket.send(JSON.stringify(message));
@@ -228,8 +228,8 @@ describe('the log says which errors a response has', () => {
   });
 });
 
-describe('the log says which path it was', () => {
-  it('by its template where there is a route, and by its kind where there is none', async () => {
+describe('the log has the path of a request', () => {
+  it('by the template of its route, or by its kind where there is none', async () => {
     const template = '/v1/organizations/:organization_id/projects/:project_id/compute/overview';
     expect(await logged(`${path}?page=secret`, { as: null })).toMatchObject({ status: 401, operation: null, route: template });
     expect(await logged('/v1/no/such-secret')).toMatchObject({ status: 404, operation: null, route: '/v1/*' });
@@ -240,14 +240,14 @@ describe('the log says which path it was', () => {
     expect(app.logLines.join('')).not.toContain('secret');
   });
 
-  it('and only where there is no operation', async () => {
+  it('only where there is no operation', async () => {
     expect(await logged(path)).not.toHaveProperty('route');
     expect(await logged(path.replace(app.demo.project_id, randomUUID()))).not.toHaveProperty('route');
   });
 });
 
-describe('the log says whose it was', () => {
-  it('of an upgrade that is refused, as soon as the user is known', async () => {
+describe('the log has the user', () => {
+  it('of a refused upgrade, as soon as the user is known', async () => {
     const { id, token } = app.demo.users.owner;
     const authorization = `Bearer ${token}`;
     const target = `${app.projectPath}/notifications/ws`;
@@ -269,7 +269,7 @@ describe('the log says whose it was', () => {
     expect(app.logLines.join('')).not.toContain(ticket);
   });
 
-  it('of what is beyond the budget of a user', async () => {
+  it('of a request beyond the budget of its user', async () => {
     const other = await startApp({ RATE_LIMIT_USER: '1' });
     try {
       const statuses = [await other.ask('GET', '/v1/nothing'), await other.ask('GET', '/v1/nothing')].map(({ status }) => status);
@@ -296,7 +296,7 @@ it('the response that opens a socket has the id of its lines, as any other', asy
   expect(await lineOf('of-a-socket', 'socket opened')).toMatchObject({ user_id: app.demo.users.owner.id });
 });
 
-it('requests that no budget limits have 1,000 lines at once, and the next line says how many had none', async () => {
+it('requests without a budget have 1,000 lines at once, and the next line has the number of omitted ones', async () => {
   // The clock stands still, at a time after all lines before: on a slow machine lines would be allowed again meanwhile.
   vi.useFakeTimers({ toFake: ['performance'] });
   vi.advanceTimersByTime(86_400_000);
@@ -313,7 +313,7 @@ it('requests that no budget limits have 1,000 lines at once, and the next line s
   vi.useRealTimers();
 });
 
-it('refused upgrades have as few, also those that are refused by a close code', async () => {
+it('refused upgrades have as few lines, also those that are refused by a close code', async () => {
   vi.useFakeTimers({ toFake: ['performance'] });
   vi.advanceTimersByTime(2 * 86_400_000);
   const from = app.logLines.length;

@@ -25,7 +25,7 @@ const requests = (count: number, first = 0) =>
 const answer = (response: ServerResponse, text: string) => response.writeHead(200, { 'Content-Length': text.length }).end(text);
 const upTo = (count: number) => Array.from({ length: count }, (_, index) => String(index));
 
-it('requests that come at once are worked at one after the other, and answered in their order', async () => {
+it('pipelined requests are handled one after the other, and answered in their order', async () => {
   let atWork = 0;
   let most = 0;
   const { wire, buffers } = await open({
@@ -46,7 +46,7 @@ it('requests that come at once are worked at one after the other, and answered i
   expect(await wire.receive(403)).toHaveLength(403);
 });
 
-it('nothing is read of a connection that is refused, whatever it sends', async () => {
+it('nothing is read from a refused connection', async () => {
   const { server, wire, baseUrl } = await open({
     handler: (request, response) => answer(response, request.url ?? ''),
     maxConnectionsPerAddress: 1,
@@ -92,7 +92,7 @@ it.each([
   await expect.poll(() => buffers.bytes).toBe(0);
 });
 
-it('a body that is read as it comes counts for nothing', async () => {
+it('a body that is read as it arrives is not counted', async () => {
   const { wire, buffers } = await open({
     handler(request, response) {
       request.on('end', () => answer(response, 'read')).resume();
@@ -110,7 +110,7 @@ it.each<[string, RequestListener, string[]]>([
   ['that is being read', (request) => request.resume(), ['400']],
   ['that nobody reads', () => {}, ['400']],
   ['whose request has been answered', (_request, response) => answer(response, 'early'), ['200']],
-])('of a body %s too many chunks end the connection', async (_label, handler, statuses) => {
+])('too many chunks of a body %s end the connection', async (_label, handler, statuses) => {
   const push = vi.spyOn(IncomingMessage.prototype, 'push');
   closing.push(() => push.mockRestore());
   const { wire } = await open({ handler });
@@ -140,7 +140,7 @@ it('bodies are read in their turn', async () => {
   expect((await wire.receive(40)).map((one) => one.body)).toEqual(Array.from({ length: 40 }, (_, index) => body(index)));
 });
 
-it('the next begins when the response before it has gone: who does not read is not worked for', async () => {
+it('the next request begins when the response before it has been read', async () => {
   const begun: number[] = [];
   const large = Buffer.alloc(32 * 2 ** 20);
   const { counts, baseUrl } = await open({
@@ -168,7 +168,7 @@ it.each([
     'with bodies in chunks',
     (index: number) => `POST /${index} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{ }\r\n0\r\n\r\n`,
   ],
-])('of hundreds of requests %s that come at once, only a few are parsed before it is their turn', async (_which, make) => {
+])('only a few of hundreds of pipelined requests %s are parsed before their turn', async (_which, make) => {
   const made: number[] = [];
   let answered = 0;
   let most = 0;
@@ -205,7 +205,7 @@ it.each([
   ['requests that have not been parsed', requests(40, 1)],
   ['an offer of another protocol', 'GET /1 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n'],
   ['a CONNECT', 'CONNECT y:1 HTTP/1.1\r\nHost: y\r\n\r\n'],
-])('a response in front of %s is told when its connection accepts more', async (_which, behind) => {
+])('a response in front of %s drains when its connection accepts more', async (_which, behind) => {
   const part = Buffer.alloc(4 * 2 ** 20);
   const { wire } = await open({
     async handler(request, response) {
@@ -248,7 +248,7 @@ it('closing all connections closes those that are not being read, too', async ()
 it.each([
   ['upgrade', 'an offer of another protocol', 'GET /1 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n'],
   ['connect', 'a CONNECT', 'CONNECT y:1 HTTP/1.1\r\nHost: y\r\n\r\n'],
-])('%s: what may be read behind %s that waits is counted', async (event, _which, behind) => {
+])('%s: bytes that may be read behind a waiting %s are counted', async (event, _which, behind) => {
   const { wire, server, buffers } = await open({ handler: (request, response) => void (numberOf(request) < 0 && response.end()) });
   wire.write(requests(1) + behind);
   await once(server, event);
@@ -256,7 +256,7 @@ it.each([
   await expect.poll(() => buffers.bytes).toBeGreaterThan(64 * 1024);
 });
 
-it('a large body is counted until somebody reads it', async () => {
+it('a large body is counted until it is read', async () => {
   let request: IncomingMessage | undefined;
   const { wire, buffers } = await open({ handler: (given) => void (request = given) });
   wire.write(`POST /0 HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n${'x'.repeat(40_000)}`);
@@ -265,7 +265,7 @@ it('a large body is counted until somebody reads it', async () => {
   await expect.poll(() => buffers.bytes).toBe(0);
 });
 
-it('a large body whose client has gone is counted no more', async () => {
+it('a large body whose client has disconnected is not counted', async () => {
   let request: IncomingMessage | undefined;
   const { wire, buffers } = await open({ handler: (given) => void (request = given) });
   wire.write(`POST /0 HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n${'x'.repeat(40_000)}`);
@@ -275,7 +275,7 @@ it('a large body whose client has gone is counted no more', async () => {
   await expect.poll(() => buffers.bytes).toBe(0);
 });
 
-it('a connection whose client goes while most of its requests are unparsed leaves nothing behind', async () => {
+it('a connection whose client disconnects while most of its requests are unparsed leaves nothing behind', async () => {
   let going: (() => void) | undefined;
   const { wire, server, buffers } = await open({
     handler(request, response) {
@@ -353,7 +353,7 @@ it('a proxy’s connection does not pause: the next request is another client’
   expect(performance.now() - began).toBeLessThan(10_000);
 });
 
-it('what waits is counted in bytes, for each address', async () => {
+it('waiting requests are counted in bytes, for each address', async () => {
   const unread = { perAddress: 2 ** 16, inAll: 2 ** 30 };
   const { wire, counts, baseUrl } = await open({ unread, handler: (request, response) => void (numberOf(request) < 0 && response.end()) });
   wire.write(requests(500));
@@ -366,7 +366,7 @@ it('what waits is counted in bytes, for each address', async () => {
   honest.socket.destroy();
 });
 
-it('what is not a request is refused behind the responses that are due', async () => {
+it('malformed bytes are refused after the responses that are due', async () => {
   const { wire } = await open({
     async handler(request, response) {
       await sleep(20);
@@ -397,7 +397,7 @@ it('an upgrade waits for its turn', async () => {
   expect(events).toEqual(['0', '1', '2', 'upgrade first']);
 });
 
-it('what comes after an upgrade waits with it', async () => {
+it('bytes after an upgrade wait with it', async () => {
   const { wire } = await open({
     async handler(request, response) {
       await sleep(100);
@@ -422,7 +422,7 @@ it('what comes after an upgrade waits with it', async () => {
   expect((await wire.receive(2)).map(({ body }) => body)).toEqual(['0', 'later.']);
 });
 
-it('clients that go in the middle leave nothing behind', async () => {
+it('clients that disconnect in the middle of a request leave nothing behind', async () => {
   const { baseUrl, buffers, server } = await open({
     async handler(request, response) {
       await sleep(5);
@@ -442,7 +442,7 @@ it('clients that go in the middle leave nothing behind', async () => {
   await expect.poll(count).toBe(1);
 });
 
-it('of a connection that goes, only the request that is being answered hears', async () => {
+it('only the request that is being answered is aborted when its connection closes', async () => {
   let aborted = 0;
   const begun: number[] = [];
   const { wire, buffers } = await open({

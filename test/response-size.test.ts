@@ -27,7 +27,7 @@ it('a value exceeds a number of bytes exactly where its text has more', () => {
   );
 });
 
-it('what words itself is measured by its words', () => {
+it('a value with toJSON is measured by its JSON', () => {
   const value = { at: new Date(0), error: Object.assign(new Error('no'), { toJSON: () => ({ message: 'é'.repeat(100) }) }) };
   expect(exceedsBytes(value, sizeOf(value))).toBe(false);
   expect(exceedsBytes(value, sizeOf(value) - 1)).toBe(true);

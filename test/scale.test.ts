@@ -5,7 +5,7 @@ import { Queue } from '../bench/scale/simulation.mjs';
 
 const group = (count: number, cost: number, entered: number) => ({ count, cost, begun: entered, entered, tries: 0, isLost: false });
 
-it('every cost that is reckoned with stands in what was measured', () => {
+it('every cost of the model has a measurement as its source', () => {
   const { sources, ...costs } = readCosts();
   const figures = (value: unknown): number[] =>
     typeof value === 'number' ? [value] : Object.values(value as Record<string, unknown>).flatMap(figures);
@@ -23,13 +23,13 @@ it('the sizes of projects are the same for a seed, and add up', () => {
   expect(Number(sizes[0]) / Number(sizes[9])).toBeCloseTo(10, 1);
 });
 
-it('a project is on as many processes as a draw brings it to', () => {
+it('a project is on as many processes as random placement gives', () => {
   expect(processesOf(1, 50)).toBeCloseTo(1);
   expect(processesOf(2, 50)).toBeCloseTo(1.98);
   expect(processesOf(100_000, 50)).toBeCloseTo(50);
 });
 
-it('a queue serves in order, no more than it can, and lets go what is too late', () => {
+it('a queue serves in order, up to its capacity, and drops what is too late', () => {
   const queue = new Queue();
   queue.push(group(10, 0.1, 0));
   queue.push(group(10, 0.2, 1));

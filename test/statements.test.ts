@@ -308,7 +308,7 @@ test('one dashboard of each of 100 projects takes as many statements as of two',
   await app.app.database.prisma.dashboard.delete({ where: { id } });
 });
 
-test('trials under two connections: one statement for each of them at most', async () => {
+test('trials under two connections take one statement for each of them at most', async () => {
   const document = inProject(`
     active: instances(first: $n, filter: { status: active }) { nodes { id ${trial} } }
     stopped: instances(first: $n, filter: { status: stopped }) { nodes { id ${trial} } }`);

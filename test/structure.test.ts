@@ -57,7 +57,7 @@ it('has a description for every type, field, argument and enum value', () => {
   expect(parts.filter(({ part }) => !part.description?.trim()).map(({ path }) => path)).toEqual([]);
 });
 
-it('whatever takes the size of a page costs as many times what hangs under it, and nothing else does', () => {
+it('a field with a page size multiplies the cost of its selection by it, and no other field does', () => {
   const fields = Object.values(schema.getTypeMap())
     .filter((type) => isObjectType(type) || isInterfaceType(type))
     .filter(({ name }) => !name.startsWith('__'))
@@ -118,7 +118,7 @@ describe('floors', () => {
     return 'domain';
   };
 
-  it('are read from all that is there', () => {
+  it('cover all sources', () => {
     expect(sources.size).toBeGreaterThan(50);
     expect(importsOf('main.ts')).toContain('app.ts');
     expect(importsOf('schema.ts')).toContain('tickets/schema.ts');
@@ -156,12 +156,12 @@ describe('floors', () => {
     expect(kernel.filter(([, source]) => impure.test(source)).map(([path]) => path)).toEqual([]);
   });
 
-  it('have no way in but a literal import', () => {
+  it('are entered by literal imports alone', () => {
     const computed = [...sources].filter(([, source]) => /\bimport\((?!\s*['"])|\brequire\(|createRequire/.test(source));
     expect(computed.map(([path]) => path)).toEqual([]);
   });
 
-  it('know the environment by the config alone, to which the entries hand it', () => {
+  it('read the environment through the config alone, which gets it from the entries', () => {
     const uses = [...sources].flatMap(([path, source]) =>
       [...source.matchAll(/^.*(?:\bprocess\s*(?:\?\.)?\.?\s*(?:\[['"])?env\b|\benv\b.*['"](?:node:)?process['"]).*$/gm)].map(
         ([line]) => `${path}: ${line.trim()}`,

@@ -107,7 +107,7 @@ describe.each(callerNames)('%s', (name) => {
   });
 });
 
-test('every operation was tried by every caller, or by another who is treated alike, on every target', () => {
+test('every operation is tried by every caller, or by an equivalent one, on every target', () => {
   const tried = new Set(
     [...exchanges.values()].flat().map(({ asked }) => `${asked.caller.name} / ${asked.operation.name} / ${asked.target.name}`),
   );
@@ -141,7 +141,7 @@ test('the search for leaks finds what one caller may see and another may not', a
   expect(await findLeaks(exchanges.get('outsider') ?? [], callerOf('owner'))).not.toEqual([]);
 });
 
-test('without a credential, GraphQL tells about itself and nothing else', async () => {
+test('without a credential, GraphQL answers introspection and nothing else', async () => {
   const ask = (query: string) => app.graphql(query, {}, { as: null });
   const introspection = await ask(getIntrospectionQuery());
   expect([introspection.status, introspection.json.errors]).toEqual([200, undefined]);
@@ -150,7 +150,7 @@ test('without a credential, GraphQL tells about itself and nothing else', async 
   expect((await ask('{ viewer { id email apiKeys { nodes { id } } } }')).json).toEqual({ data: { viewer: null } });
 });
 
-test.each(badCallers)('%s is 401 over every transport, before anything else is looked at', async (name) => {
+test.each(badCallers)('%s is 401 over every transport, before anything else is checked', async (name) => {
   const as = { bearer: callerOf(name).bearer ?? '' };
   const detail = 'The credential is not valid.';
   const refused = { detail, code: 'not_authenticated', error: detail };
@@ -181,7 +181,7 @@ test('a project is found by its id alone as by both ids, and foreign ones look a
   expect([...absent].map((look) => JSON.parse(JSON.parse(look).text).errors[0].extensions.code)).toEqual(['not_found']);
 });
 
-test('a dashboard moves to no project in which the caller may not edit, and why is not told', async () => {
+test('a dashboard cannot be moved to a project in which the caller may not edit, with the same refusal as for an absent one', async () => {
   const { own, sibling, foreign } = world.places;
   const path = `${app.projectPath}/monitoring/dashboards/${await inventory.dashboard(own, 'mine', callerOf('member'), true)}`;
   const before = await checksums(world);

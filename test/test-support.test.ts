@@ -12,7 +12,7 @@ import { execute } from './support/sql.ts';
 // What the tests' own support promises where its failure would hang a run, or break another one.
 
 describe('a statement of a test', () => {
-  it('fails when the server accepts the connection and says nothing', async () => {
+  it('fails when the server accepts the connection and is silent', async () => {
     const silent = createServer((socket) => socket.on('error', () => {}));
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
     onTestFinished(() => void silent.close());
@@ -51,7 +51,7 @@ describe.runIf(isPostgres)('the databases of a run', () => {
   };
   const make = (name: string) => execute(needPostgres().server, `CREATE DATABASE ${name}`);
 
-  it('are dropped without those of a run whose name begins alike', async () => {
+  it('are dropped without those of a run whose name has the same beginning', async () => {
     const { server } = needPostgres();
     const name = makeName();
     const [copy, other] = [`${name}_copy`, `${name}1`];
@@ -61,7 +61,7 @@ describe.runIf(isPostgres)('the databases of a run', () => {
     expect(await listNames(name)).toEqual([other]);
   });
 
-  it('are dropped by the next run if theirs was interrupted, and not while it goes on', async () => {
+  it('are dropped by the next run if theirs was interrupted, and not while it runs', async () => {
     const { server, template } = needPostgres();
     const name = makeName();
     const release = await reserve(server, name);

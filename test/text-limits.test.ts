@@ -68,7 +68,7 @@ describe.each(limits)('$field of at most $limit', ({ field, query, input, make, 
   });
 });
 
-it('v1 refuses what is too long, all fields at once', async () => {
+it('v1 refuses all fields that are too long at once', async () => {
   const { status, json: fields } = await app.ask('POST', `${app.projectPath}/monitoring/dashboards`, {
     body: { name: emoji(256), description: emoji(10_001), widgets: json(262_145) },
   });
@@ -118,7 +118,7 @@ describe('the database', () => {
       10_000,
       (length) => `INSERT INTO tasks (project_id, kind, status, error) VALUES ('${app.demo.project_id}', 'x', 'pending', ${text(length)})`,
     ],
-  ])('takes %s up to %i, whoever inserts, and no more', async (column, limit, insert) => {
+  ])('takes %s up to %i, from any program, and no more', async (column, limit, insert) => {
     await execute(insert(limit));
     await expect(execute(insert(limit + 1))).rejects.toThrow(`${column} takes at most ${limit}`);
   });
@@ -148,7 +148,7 @@ describe('the database', () => {
     expect(await last()).toBe(before);
   });
 
-  it('keeps what is longer from before readable, and changes all else of it', async () => {
+  it('keeps longer texts from before readable, and the other fields of their rows changeable', async () => {
     await runUnlimited(
       app,
       'dashboards',
@@ -178,8 +178,8 @@ describe('the database', () => {
   });
 });
 
-describe('a user has at most so many keys that are good', () => {
-  it('which those that are revoked or have expired are not', async () => {
+describe('the valid keys of a user are bounded', () => {
+  it('which excludes revoked and expired ones', async () => {
     await app.app.database.prisma.$executeRaw`DELETE FROM api_keys WHERE user_id = ${app.demo.users.viewer.id}::uuid`;
     await app.app.database.prisma.$executeRaw`
       INSERT INTO api_keys (user_id, name, hint, secret_hash, expires, revoked)

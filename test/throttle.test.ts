@@ -5,7 +5,7 @@ import { MemoryBudget } from '../src/kernel/memorybudget.ts';
 import { Hub } from '../src/notifications/hub.ts';
 import { Throttle } from '../src/notifications/throttle.ts';
 
-it('lets a busy project go on after its longest pause, however often others broadcast', async () => {
+it('the pause of a busy project is bounded, however often others broadcast', async () => {
   const throttle = new Throttle();
   let isOver = false;
   const others = (async () => {
@@ -29,7 +29,7 @@ function openLog() {
   return { query: async () => answers.shift() ?? [] };
 }
 
-it('slow subscribers of several projects leave time to other work, as those of one do', async () => {
+it('slow subscribers of several projects leave time to other work, like those of one', async () => {
   const throttle = new Throttle();
   const [projects, subscribers, slowMs] = [5, 20, 3];
   let notified = 0;

@@ -119,7 +119,7 @@ const doors = {
 };
 
 describe.each(Object.entries(doors))('%s', (_name, ask) => {
-  it('says that hashes are not supported, where there are no trusted documents', async () => {
+  it('answers that hashes are not supported where there are no trusted documents', async () => {
     const { data, errors } = await ask(apps.none, { extensions: asExtension(sha256(who)) });
     expect(data).toBeUndefined();
     expect(errors).toEqual([{ message: 'PersistedQueryNotSupported', extensions: { code: 'PERSISTED_QUERY_NOT_SUPPORTED' } }]);
@@ -134,7 +134,7 @@ describe.each(Object.entries(doors))('%s', (_name, ask) => {
     }
   });
 
-  it('does not know another hash', async () => {
+  it('refuses an unknown hash', async () => {
     for (const app of [apps.some, apps.only]) {
       for (const hash of [sha256(other), '', '__proto__', 'x'.repeat(10_000)]) {
         const { errors } = await ask(app, { extensions: asExtension(hash) });
@@ -143,7 +143,7 @@ describe.each(Object.entries(doors))('%s', (_name, ask) => {
     }
   });
 
-  it('runs other texts unless only trusted ones are run, with a hash beside them or not', async () => {
+  it('runs other texts unless only trusted ones are run, with or without a hash', async () => {
     for (const extensions of [undefined, asExtension(sha256(other)), asExtension(sha256(who))]) {
       expect((await ask(apps.some, { query: other, extensions })).data).toEqual({ viewer: { name: 'Olivia Okafor' } });
       for (let time = 0; time < 3; time += 1) {
@@ -156,21 +156,21 @@ describe.each(Object.entries(doors))('%s', (_name, ask) => {
     }
   });
 
-  it('takes the text of a trusted document as well', async () => {
+  it('accepts the text of a trusted document', async () => {
     expect((await ask(apps.only, { query: who })).data.viewer.email).toBe('owner@acme.example');
     expect((await ask(apps.only, { query: `${who} ` })).errors).toHaveLength(1);
   });
 });
 
 describe('a subscription', () => {
-  it.each(Object.entries({ 'a stream': askStream, 'a WebSocket': askSocket }))('is begun by its hash over %s', async (_name, ask) => {
+  it.each(Object.entries({ 'a stream': askStream, 'a WebSocket': askSocket }))('begins by its hash over %s', async (_name, ask) => {
     for (const app of [apps.some, apps.only]) {
       const { data } = await ask(app, { extensions: asExtension(sha256(feed)) });
       expect(data.notificationFeed.__typename).toMatch(/^(NotificationAdded|FeedReady)$/);
     }
   });
 
-  it('is refused over a stream where it is not trusted', async () => {
+  it('is refused over a stream if it is not trusted', async () => {
     const { errors } = await askStream(apps.only, { query: `${feed} ` });
     expect(errors?.map(({ extensions: { code } }) => code)).toEqual(['invalid_request']);
     const absent = await askStream(apps.only, { extensions: asExtension(sha256(`${feed} `)) });
@@ -185,7 +185,7 @@ describe('where only trusted documents are run', () => {
     expect((await askGet(apps.only, params)).errors).toHaveLength(1);
   });
 
-  it('v1 and its feed go on', async () => {
+  it('v1 and its feed work', async () => {
     const app = apps.only;
     expect((await app.ask('GET', `${app.projectPath}/compute/overview`)).status).toBe(200);
     expect((await app.ask('GET', `${app.projectPath}/notifications`)).status).toBe(200);
@@ -243,7 +243,7 @@ describe('Apollo’s link', () => {
   });
 });
 
-describe('a file that is not good', () => {
+describe('an invalid file', () => {
   const hash = sha256(who);
   const invalid = '{ nothing }';
   const aliases = `{ viewer { ${'a: id '.repeat(60)} } }`;
@@ -269,7 +269,7 @@ describe('a file that is not good', () => {
     [one(`${who} query Costly ${costly}`), /is refused: The document is too large: complexity 80202, at most 50000\.$/],
     [one(deep), /is refused: The document is too large: depth 22, at most 20\.$/],
     [one(literal), /is refused: first: Ensure this value is greater than or equal to 0\.$/],
-  ])('%.40s: refused at the start, in one sentence that names it', async (text, message) => {
+  ])('%.40s: refused at the start with a message that names it', async (text, message) => {
     const broken = join(folder, 'broken.json');
     writeFileSync(broken, text);
     const starting = startApp({ TRUSTED_DOCUMENTS: broken });

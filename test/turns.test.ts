@@ -5,7 +5,7 @@ import { runInNextIteration } from '../src/kernel/iteration.ts';
 import { Turns } from '../src/kernel/turns.ts';
 import { Delivery } from '../src/transport/delivery/delivery.ts';
 
-it('one piece runs each time that the event loop goes around, with all that follows from it', async () => {
+it('one piece runs in each iteration of the event loop, with its microtasks', async () => {
   const seen: string[] = [];
   const pieceOf = (name: string) => () => {
     seen.push(name);
@@ -19,7 +19,7 @@ it('one piece runs each time that the event loop goes around, with all that foll
   expect(seen.join(' ')).toBe('a a done | b b done | c c done | |');
 });
 
-it('a piece that asks for another waits for it behind those who came before', async () => {
+it('a piece that is added by another runs after those that were added before', async () => {
   const seen: string[] = [];
   runInNextIteration(() => {
     seen.push('first');
@@ -45,7 +45,7 @@ it('an owner has one turn at a time, and others have theirs in between', async (
   expect(seen).toEqual(['a', 'one', 'another', 'b', 'c']);
 });
 
-it('a turn that is asked for while another of its owner has begun comes behind that', async () => {
+it('a turn that is requested while another of its owner has begun follows it', async () => {
   const turns = new Turns();
   const seen: string[] = [];
   const take = (name: string) => turns.take('one').then(() => void seen.push(name));
@@ -93,7 +93,7 @@ async function recordRounds(tasks: Readonly<Record<string, () => Promise<unknown
   return rounds;
 }
 
-it('a stream whose fetch fails, which none should, does not wait for ever', async () => {
+it('a stream whose fetch fails is rejected rather than waiting', async () => {
   class Failing extends OneEvent {
     override read(): null {
       return null;
@@ -108,7 +108,7 @@ it('a stream whose fetch fails, which none should, does not wait for ever', asyn
   await expect(new Failing('one').next()).rejects.toThrow('a mistake');
 });
 
-it('the streams of a user get their events one after another, beside those of others', async () => {
+it('the streams of a user get their events one after another, concurrently with those of others', async () => {
   const next = (owner: string) => () => new OneEvent(owner).next();
   expect(await recordRounds({ a: next('many'), b: next('many'), c: next('many'), d: next('one') })).toEqual(['ad', 'b', 'c']);
 });
@@ -132,7 +132,7 @@ it.each([
   expect(await recordRounds({ a, b, c })).toEqual(rounds);
 });
 
-it('a delivery whose events took long is not made within the call of whoever has told it, and one write of many ends after a moment', async () => {
+it('a slow delivery does not run within the notification of its subscriber, and a write of many events is bounded in time', async () => {
   const source = new OneEvent('sockets');
   let rendered = 0;
   const renderer = {

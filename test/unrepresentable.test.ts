@@ -17,7 +17,7 @@ afterAll(() => app.close());
 
 const causes = () => app.logLines.map((line) => JSON.parse(line)).filter(({ level, msg }) => level === 'error' && msg === 'internal error');
 
-test('a stored value that its type cannot represent is a defect of ours, and the log has it: at v1 and GraphQL', async () => {
+test('a stored value that its type cannot represent is a logged defect in v1 and GraphQL', async () => {
   const listed = await app.ask('GET', `${app.projectPath}/notifications?page_size=1`);
   expect([listed.status, listed.json.code]).toEqual([500, 'internal_error']);
   const query = `{ project(id: "${app.demo.project_id}") { notifications(first: 1) { nodes { severity } } } }`;
@@ -30,7 +30,7 @@ test('a stored value that its type cannot represent is a defect of ours, and the
   expect(JSON.stringify(causes()[1].err)).toContain('unheard_of');
 });
 
-test('and in a feed', async () => {
+test('a stored value that its type cannot represent is a logged defect in a feed', async () => {
   const headers = { authorization: `Bearer ${app.demo.users.owner.token}` };
   const socket = openSocket(app, '/graphql', { protocol: 'graphql-transport-ws', headers });
   await new Promise((resolve) => socket.socket.once('open', resolve));

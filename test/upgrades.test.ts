@@ -51,7 +51,7 @@ it.each(['h2c', 'TLS/1.3', 'h2c, foo/2', 'websocket2'])('an offer of %s makes no
   }
 });
 
-it('nor to one with a body, whole or in chunks, in one piece or in several', async () => {
+it('an offer makes no difference to a request with a body, whole or in chunks, in one piece or in several', async () => {
   const [plain] = await exchange(post(query, `Content-Length: ${query.length}`));
   expect(plain).toMatchObject({ status: 200, body: JSON.stringify({ data: { viewer: { email: app.demo.users.owner.email } } }) });
   const whole = post(query, `Content-Length: ${query.length}`, ...offer);
@@ -91,7 +91,7 @@ async function exchangeAll(requests: readonly string[]): Promise<WireResponse[]>
   return responses;
 }
 
-it('what is sent behind it is answered in its order', async () => {
+it('requests behind an offer are answered in their order', async () => {
   const body = `Content-Length: ${query.length}`;
   const all = [
     get('/'),
@@ -106,7 +106,7 @@ it('what is sent behind it is answered in its order', async () => {
   expect(responses.map(({ status }) => status)).toEqual([...statuses, ...statuses]);
 });
 
-it('bytes of latin1 come through as they are', async () => {
+it('bytes of Latin-1 are passed unchanged', async () => {
   const name = Buffer.from('ü', 'latin1').toString('latin1');
   const [response] = await exchange(get('/', ...offer, 'X-Request-Id: good-id', `X-Name: ${name}`));
   expect(response).toMatchObject({ status: 200, headers: { 'x-request-id': 'good-id' } });
@@ -178,7 +178,7 @@ it.each(Object.entries(spellings))('a path with %s is that of a socket exactly w
   expect([plain?.status, upgraded?.status]).toEqual(plain?.status === 200 ? [200, 101] : [404, 404]);
 });
 
-it('an offer of a WebSocket where there is none is answered as the request would be, and charged', async () => {
+it('an offer of a WebSocket on another path is answered and charged as a request', async () => {
   const overview = `${app.projectPath}/compute/overview`;
   const ask = async (path: string, ...headers: string[]) => {
     const [response] = await exchange(lines(`GET ${path} HTTP/1.1`, 'Host: x', ...headers, ...socketOffer));
@@ -252,7 +252,7 @@ it.each([
   wire.socket.destroy();
 });
 
-it('a page of another origin spends nothing of the budget of whoever looks at it', async () => {
+it('a page of another origin does not spend the budget of its reader', async () => {
   const cookie = `Cookie: session=${app.demo.users.owner.token}`;
   const ask = async (origin: string, path = '/v1/nowhere') => {
     const [response] = await exchange(lines(`GET ${path} HTTP/1.1`, 'Host: x', cookie, `Origin: ${origin}`, ...socketOffer));
@@ -345,7 +345,7 @@ it('bytes that are not HTTP are answered with the headers of every response', as
   expect(Math.abs(Date.parse(response?.headers.date ?? '') - Date.now())).toBeLessThan(60_000);
 });
 
-it('an accepted upgrade has the headers of every response, and says what remains of the budget', async () => {
+it('an accepted upgrade has the headers of every response, and the remaining budget', async () => {
   for (const credential of [bearer, 'Accept: */*']) {
     const [response] = await exchange(lines('GET /graphql HTTP/1.1', 'Host: x', credential, 'X-Request-Id: opened', ...socketOffer));
     expect(response).toMatchObject({ status: 101, headers: { 'x-request-id': 'opened' } });

@@ -8,7 +8,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-it.skipIf(isPostgres)('the embedded database gives back what deleted rows took, and keeps no log of them', async () => {
+it.skipIf(isPostgres)('the embedded database releases the space of deleted rows, and keeps no log of them', async () => {
   const { database } = app.app;
   const read = async (sql: string) => Object.values((await database.prisma.$queryRawUnsafe<object[]>(sql))[0] ?? {})[0];
   const size = () => read("SELECT pg_relation_size('websocket_tickets')::int");
