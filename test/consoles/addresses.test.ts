@@ -195,7 +195,7 @@ it('the request for a ticket', async () => {
   expect(await open(`${foreign.path}?ticket=${foreign.ticket}`)).toBe('4404 session_gone');
 });
 
-it('where it listens is told by no API', async () => {
+it('the address of a console endpoint is in no API', async () => {
   const types = await app.graphql('{ __schema { types { name fields { name } inputFields { name } } } }');
   const names = JSON.stringify(types.json).toLowerCase();
   for (const name of ['endpoint', 'sockethost', 'socketpath', '"host"', '"port"']) expect(names).not.toContain(name);

@@ -52,7 +52,7 @@ function attachClient() {
   };
 }
 
-it('holds one buffer of output for a client that does not read, however little of it is used', async () => {
+it('buffers one read of output for a client that does not read, however small it is', async () => {
   const { waiting, read } = attachClient();
   const line = await guest.called();
   const bytes = 300;
@@ -72,7 +72,7 @@ it('holds one buffer of output for a client that does not read, however little o
     .toBe('x'.repeat(bytes));
 });
 
-it('reads nothing from a client while its console has not taken what came before', async () => {
+it('does not read a client while its console has not accepted the input before', async () => {
   const write = vi.spyOn(Socket.prototype, 'write');
   const { client, isPaused } = attachClient();
   const line = await guest.called();
@@ -95,7 +95,7 @@ it('reads nothing from a client while its console has not taken what came before
   expect(isPaused()).toBe(false);
 });
 
-it('a console that half-closes its side ends the session, also where it does not read what waits for it', async () => {
+it('a console that half-closes its side ends the session, also where it does not read its waiting input', async () => {
   const { client, isPaused, read } = attachClient();
   const line = await guest.called();
   line.pause();
@@ -116,7 +116,7 @@ it('a console that half-closes its side ends the session, also where it does not
   expect(String(session.scrollback.readFrom(0))).toBe('bye');
 });
 
-it('reads nothing from the next client either, while the console has not taken what the one before has sent', async () => {
+it('does not read the next client while the console has not accepted the input of the former one', async () => {
   const { client, isPaused } = attachClient();
   const line = await guest.called();
   line.pause();
@@ -141,7 +141,7 @@ it('reads nothing from the next client either, while the console has not taken w
   }
 });
 
-it('sends a client that does not read nothing more, although another one is about to be attached', async () => {
+it('sends no more to a client that does not read, although another one is about to be attached', async () => {
   const { waiting, read } = attachClient();
   flood(await guest.called());
   await expect.poll(() => waiting.length).toBe(1);
@@ -155,7 +155,7 @@ it('sends a client that does not read nothing more, although another one is abou
   await expect.poll(() => waiting.length).toBe(1);
 });
 
-it('goes on with the output although a ping waits behind what was sent', async () => {
+it('continues the output although a ping waits behind the sent bytes', async () => {
   const { client, waiting, read } = attachClient();
   const line = await guest.called();
   line.write('one');

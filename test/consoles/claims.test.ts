@@ -85,7 +85,7 @@ async function begin(consoles: Consoles, scope: ProjectScope): Promise<string> {
   return id;
 }
 
-it('a session goes to its user whoever else asks for it at that moment', async () => {
+it('a session goes to its user while another user claims it', async () => {
   const [member, admin] = [await admit('member'), await admit('admin')];
   const id = await begin(openProcess(), member);
   const consoles = openProcess();
@@ -108,7 +108,7 @@ it('a session is claimed at its own instance alone', async () => {
   await expect.poll(client.output).toBe('before');
 });
 
-it('of two clients that return to a screen at once the later one has it', async () => {
+it('the later of two concurrent clients of a screen is attached', async () => {
   const member = await admit('member');
   const screen = await openGuest((line) => line.write('RFB 003.008'));
   await setEndpoint(app, instance, { kind: 'vnc', port: screen.port });
@@ -125,7 +125,7 @@ it('of two clients that return to a screen at once the later one has it', async 
   await screen.close();
 });
 
-it('a process that closes claims none: the session is there for the next', async () => {
+it('a closed process claims no session, which stays for the next process', async () => {
   const member = await admit('member');
   const former = openProcess();
   const id = await begin(former, member);
@@ -160,7 +160,7 @@ it('a process that closes while a session begins there hands it over, and begins
   expect(stored).toHaveLength(1);
 });
 
-it.each(['the same process', 'another process'])('a session is entered in its own project alone, in %s', async (where) => {
+it.each(['the same process', 'another process'])('a session can be attached in its own project alone, in %s', async (where) => {
   const other = await admit('admin', app.demo.empty_project_id);
   const former = openProcess();
   const id = await begin(former, await admit('admin'));
@@ -175,7 +175,7 @@ it.each(['the same process', 'another process'])('a session is entered in its ow
   }
 });
 
-it('a session of somebody else is looked for like one that does not exist, and is not locked', async () => {
+it('another user’s session takes the statements of an absent one, and is not locked', async () => {
   const consoles = openProcess();
   const theirs = await begin(consoles, await admit('admin'));
   const member = await admit('member');
@@ -191,7 +191,7 @@ it('a session of somebody else is looked for like one that does not exist, and i
   expect(await lookFor(theirs)).toEqual(absent);
 });
 
-it('a client that takes its session back while the process reads who has claimed it keeps it', async () => {
+it('a client that reclaims its session while the process reads the claims keeps it', async () => {
   const member = await admit('member');
   let claim: (() => Promise<void>) | null = null;
   const closings: string[] = [];
@@ -218,7 +218,7 @@ it('a client that takes its session back while the process reads who has claimed
   expect({ closings, ...consoles.count() }).toEqual({ closings: [], attached: 1, detached: 0 });
 });
 
-it('what a client sends that is no longer attached does not reach the console', async () => {
+it('the input of a detached client does not reach the console', async () => {
   const member = await admit('member');
   const consoles = openProcess();
   const former = await enter(consoles, member, null);
@@ -301,7 +301,7 @@ async function hurry<Result>(work: () => Promise<Result>): Promise<Result> {
   }
 }
 
-it('output of a process that has died is not continued at a position that one of its clients may have, whichever process died', async () => {
+it('output after the death of either process does not continue at a position that a client may have', async () => {
   const member = await admit('member');
   const former = openProcess();
   const id = await begin(former, member);

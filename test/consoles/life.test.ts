@@ -70,11 +70,11 @@ async function endBy(console: ConsoleSocket, act: () => Promise<unknown>) {
   return { ...closed, end: await readEnd(console.sessionId()), within };
 }
 
-describe('who loses the access is out soon', () => {
+describe('a lost access ends a console soon', () => {
   const membership = () => ({ projectId: app.demo.project_id, userId: app.demo.users.member.id });
   const lost = { code: 4403, reason: 'access_lost', end: 'access_lost' };
 
-  it('a member who is removed from the project, or made a viewer', async () => {
+  it('of a member who is removed from the project, or made a viewer', async () => {
     const projectId_userId = membership();
     const console = await openConsole(app, instance);
     // A viewer may follow the feed, so this socket stays open.
@@ -95,7 +95,7 @@ describe('who loses the access is out soon', () => {
     expect(Math.max(demoted.within, removed.within)).toBeLessThan(SOON_MS);
   });
 
-  it('a user who is disabled', async () => {
+  it('of a user who is disabled', async () => {
     const where = { id: app.demo.users.admin.id };
     const ended = await endBy(await openConsole(app, instance, { as: 'admin' }), () =>
       app.app.database.prisma.user.update({ where, data: { disabledAt: new Date() } }),
@@ -105,7 +105,7 @@ describe('who loses the access is out soon', () => {
     await app.app.database.prisma.user.update({ where, data: { disabledAt: null } });
   });
 
-  it('a key that is revoked', async () => {
+  it('of a key that is revoked', async () => {
     const secretHash = Uint8Array.from(createHash('sha256').update(app.demo.users.owner.api_key).digest());
     const ended = await endBy(byHeader(app.demo.users.owner.api_key), () =>
       app.app.database.prisma.apiKey.updateMany({ where: { secretHash }, data: { revoked: new Date() } }),
@@ -114,7 +114,7 @@ describe('who loses the access is out soon', () => {
     expect(ended.within).toBeLessThan(SOON_MS);
   });
 
-  it('a token that expires: who comes back with a fresh one goes on with the session', async () => {
+  it('of a token that expires, and a fresh one resumes the session', async () => {
     const console = byHeader((await app.app.tokens.local?.sign(app.demo.users.member.id, 60)) ?? '');
     await console.opened;
     await guest.called();
@@ -130,7 +130,7 @@ describe('who loses the access is out soon', () => {
 });
 
 // The embedded database has the clock of its process.
-it.runIf(isPostgres)('the record of a session says when it ended by the clock of the database, not by that of the replica', async () => {
+it.runIf(isPostgres)('the record of a session has its end by the clock of the database, not of the replica', async () => {
   const console = await openConsole(app, instance);
   await guest.called();
   passSeconds(600);
@@ -169,7 +169,7 @@ describe('an instance that changes while its console is open', () => {
   });
 });
 
-it('a session whose record the database lacks, as a standby may that was promoted, is lost, while its instance is there', async () => {
+it('a session without its record, which a promoted standby may lack, is lost while its instance exists', async () => {
   const console = await openConsole(app, instance);
   await console.opened;
   await guest.called();
@@ -178,7 +178,7 @@ it('a session whose record the database lacks, as a standby may that was promote
   await expect.poll(() => guest.lines.size).toBe(0);
 });
 
-describe('an instance of which nothing is to be had', () => {
+describe('an instance without a working console', () => {
   /** By a ticket, and then by a header. */
   const openBoth = async () => {
     const ticket = await (await openConsole(app, instance)).closed;
@@ -200,7 +200,7 @@ describe('an instance of which nothing is to be had', () => {
     expect(guest.connections()).toBe(0);
   });
 
-  it('has no console: none is written down, nobody listens there, or whoever does says nothing', async () => {
+  it('is unreachable without an endpoint, a listener or an answer', async () => {
     const unreachable = { code: 4502, reason: 'console_unreachable' };
     await app.app.database.prisma.consoleEndpoint.delete({ where: { instanceId: instance } });
     expect(await openBoth()).toEqual([unreachable, unreachable]);
@@ -218,14 +218,14 @@ describe('an instance of which nothing is to be had', () => {
     await expect.poll(() => readEnd(silent.sessionId())).toBe('console_unreachable');
   });
 
-  it('hangs up, or breaks off', async () => {
+  it('ends the session when it closes or resets the connection', async () => {
     const hungUp = await endBy(await openConsole(app, instance), async () => (await guest.called()).end());
     expect(hungUp).toMatchObject({ code: 1000, reason: 'console_closed', end: 'console_closed' });
     const broken = await endBy(await openConsole(app, instance), async () => (await guest.called()).resetAndDestroy());
     expect(broken).toMatchObject({ code: 4502, reason: 'console_unreachable', end: 'console_unreachable' });
   });
 
-  it('hangs up because it was stopped: that is what is told', async () => {
+  it('ends the session as instance_not_running when it closes because it was stopped', async () => {
     const ended = await endBy(await openConsole(app, instance), async () => {
       await app.app.database.prisma.instance.update({ where: { id: instance }, data: { status: 'stopped' } });
       for (const line of guest.lines) line.end();
@@ -235,7 +235,7 @@ describe('an instance of which nothing is to be had', () => {
 });
 
 describe('a console', () => {
-  it('leaves nothing behind, at whatever moment its client goes', async () => {
+  it('leaves nothing behind when its client disconnects at any moment', async () => {
     const runs = isPostgres ? 120 : 30;
     const ids = new Set<string>();
     const comeAndGo = async (run: number) => {
@@ -265,7 +265,7 @@ describe('a console', () => {
     await expect.poll(() => [guest.lines.size, app.app.count().sockets, app.app.count().leases]).toEqual([0, 0, 0]);
   });
 
-  it('prints to whoever is attached while somebody else is refused', async () => {
+  it('prints to the attached client while another one is refused', async () => {
     const attached = await openConsole(app, instance);
     await attached.opened;
     await guest.called();
@@ -279,7 +279,7 @@ describe('a console', () => {
     attached.socket.terminate();
   });
 
-  it.runIf(isPostgres)('is the newest of its list, whichever process it was opened in: their clocks differ', async () => {
+  it.runIf(isPostgres)('is the newest of its list in any process, although their clocks differ', async () => {
     const { now } = Date;
     const ahead = vi.spyOn(Date, 'now').mockImplementation(() => now() + 5_000);
     const first = await openConsole(app, instance);
@@ -304,7 +304,7 @@ describe('a console', () => {
     await own.close();
   });
 
-  it('of which a frame is too large is closed, and lives on', async () => {
+  it('closes a client whose frame is too large, and keeps its session', async () => {
     const console = await openConsole(app, instance);
     await console.opened;
     console.socket.send(Buffer.alloc(1024 * 1024 + 1));

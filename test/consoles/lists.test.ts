@@ -63,7 +63,7 @@ async function readAll(where: string): Promise<Session[]> {
 test.each([
   ['member', 'a page of their own', OWN],
   ['admin', 'a page of all', (MANY * 4) / 5],
-] as const)('who is %s is shown the sessions of an instance: %s', async (user, _what, count) => {
+] as const)('a user who is %s gets the sessions of an instance: %s', async (user, _what, count) => {
   const all = await readAll(user === 'admin' ? 'true' : `user_id = '${app.demo.users.member.id}'`);
   expect(all).toHaveLength(count);
   const cursor = toCursor(all[2]?.id ?? '');
@@ -71,7 +71,7 @@ test.each([
   expect(await readSlices(user, cursor)).toEqual(nodes.map((some) => ({ totalCount: count, nodes: some })));
 });
 
-test.each(['member', 'admin'] as const)('to show a page to one who is %s, no more is looked at than is shown', async (user) => {
+test.each(['member', 'admin'] as const)('a page of sessions for a user who is %s reads no more rows than it shows', async (user) => {
   const all = await readAll(user === 'admin' ? 'true' : `user_id = '${app.demo.users.member.id}'`);
   const recorded = recordStatements(app);
   await readSlices(user, toCursor(all[2]?.id ?? ''));

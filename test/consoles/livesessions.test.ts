@@ -108,7 +108,7 @@ describe('a session', () => {
     expect(await ask('viewer')).toEqual([]);
   });
 
-  it('makes its console occupied for everybody in the project while a client is attached, whoever may see the session', async () => {
+  it('makes its console occupied for all of the project while a client is attached, also for those who cannot see it', async () => {
     const { demo } = app;
     const instances = `{ project(id: "${demo.project_id}") { instances(first: 100) { nodes { id consoleOccupied } } } }`;
     type Listed = { id: string; consoleOccupied: boolean }[];
@@ -138,7 +138,7 @@ describe('a session', () => {
     expect(await listOccupied('member')).toEqual([]);
   });
 
-  it('leaves a record of who, from where, when, how much and why it ended, and nothing of what was said', async () => {
+  it('leaves a record of its user, addresses, times, volume and end, and nothing of its content', async () => {
     const [said, typed] = [`said-${randomUUID()}`, `typed-${randomUUID()}`];
     const console = await open(instance);
     await guest.called();
@@ -173,7 +173,7 @@ describe('a session', () => {
     }
   });
 
-  it('is ended by its user and by admins, and is not there for others', async () => {
+  it('can be ended by its user and by admins, and looks absent to others', async () => {
     const mine = await open(other, { as: 'admin' });
     // A session is entered after the response to the upgrade, and before the console is called.
     await guest.called();
@@ -202,7 +202,7 @@ describe('a session', () => {
     expect(await ask('{ running: null }')).toEqual([running.sessionId(), ...ended]);
   });
 
-  it('is not for a viewer to end, be it one of their own from before', async () => {
+  it('cannot be ended by a viewer, even one of their own from before', async () => {
     const mine = await open(instance);
     await guest.called();
     await end(mine.sessionId(), 'member');
@@ -217,7 +217,7 @@ describe('a session', () => {
     }
   });
 
-  it('is one of so many that a user may have', async () => {
+  it('counts towards the quota of its user', async () => {
     await setEndpoint(app, instance, { kind: 'vnc', port: guest.port });
     const consoles = [await open(instance), await open(instance), await open(instance)];
     const refused = await open(instance);
@@ -284,7 +284,7 @@ it('a client that is attached while its session is saved as left is saved as att
   await sessions.close();
 });
 
-it('no session is ended as silent before its process has had time to save it, also after an outage between two sweeps', async () => {
+it('a session is not ended as silent before its process has had time to save it, also after an outage between two sweeps', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] });
   const sleeping = vi.spyOn(timers, 'setTimeout').mockImplementation(
     (milliseconds, value) =>
@@ -324,7 +324,7 @@ it('no session is ended as silent before its process has had time to save it, al
 });
 
 describe('attached to again', () => {
-  it('goes on in the middle of the output, with what came meanwhile', async () => {
+  it('resumes in the middle of the output, with the output since then', async () => {
     const output = randomBytes(200_000);
     const first = await open(instance);
     await guest.called();
@@ -346,7 +346,7 @@ describe('attached to again', () => {
     expect(guest.connections()).toBe(1);
   });
 
-  it('has the last 256 KiB, says where they begin, and refuses what it does not have', async () => {
+  it('has the last 256 KiB and their position, and refuses an earlier one', async () => {
     const output = randomBytes(SCROLLBACK_BYTES + 70_001);
     const first = await open(instance);
     await guest.called();
@@ -374,7 +374,7 @@ describe('attached to again', () => {
   it.each([
     ['a session token', () => app.demo.users.member.token ?? ''],
     ['an API key', () => app.demo.users.member.api_key],
-  ])('by the client package with %s, loses and doubles nothing through cuts in the middle of output', async (_what, credential) => {
+  ])('by the client package with %s, neither loses nor repeats output across cuts', async (_what, credential) => {
     const cuts = isPostgres ? 25 : 5;
     const proxy = await openProxy({ host: '127.0.0.1', port: Number(new URL(app.baseUrl).port) });
     const hash = createHash('sha256');
@@ -416,7 +416,7 @@ describe('attached to again', () => {
     await proxy.close();
   });
 
-  it.runIf(isPostgres)('by the client package, takes no session from before for its own, which is entered late', async () => {
+  it.runIf(isPostgres)('by the client package, does not take an earlier session for its own, whose record is inserted late', async () => {
     const before = await open(instance);
     // A session is entered after the response to the upgrade, and before the console is called.
     await guest.called();
@@ -446,7 +446,7 @@ describe('attached to again', () => {
     await proxy.close();
   });
 
-  it('by the client package, goes on with a session that had said nothing yet', async () => {
+  it('by the client package, resumes a session without output', async () => {
     const proxy = await openProxy({ host: '127.0.0.1', port: Number(new URL(app.baseUrl).port) });
     const credential = app.demo.users.member.api_key;
     const console = connect({ url: `http://127.0.0.1:${proxy.port}`, credential }).console({ instance });
@@ -466,7 +466,7 @@ describe('attached to again', () => {
     await proxy.close();
   });
 
-  it('by the client package, goes on in a new session where the record of the session is lost', async () => {
+  it('by the client package, continues in a new session where the record of the session is lost', async () => {
     const console = connect({ url: app.baseUrl, credential: app.demo.users.member.api_key }).console({ instance });
     const reading = readText(console.readable);
     await guest.called();
@@ -501,7 +501,7 @@ describe('attached to again', () => {
     await proxy.close();
   });
 
-  it('by the client package, goes on in a new session where the colleague who ended it has left', async () => {
+  it('by the client package, continues in a new session where the colleague who ended it has left', async () => {
     const proxy = await openProxy({ host: '127.0.0.1', port: Number(new URL(app.baseUrl).port) });
     const credential = app.demo.users.member.api_key;
     const console = connect({ url: `http://127.0.0.1:${proxy.port}`, credential }).console({ instance });
@@ -520,7 +520,7 @@ describe('attached to again', () => {
     await proxy.close();
   });
 
-  it('by the client package, takes its own lost session, which is still recorded as attached, for no colleague', async () => {
+  it('by the client package, does not take its own lost session, which is still recorded as attached, for a colleague’s', async () => {
     let asked = 0;
     const client = connect({
       url: app.baseUrl,
@@ -551,7 +551,7 @@ describe('attached to again', () => {
     await next.close();
   });
 
-  it('hears the end of what a console said that has hung up meanwhile, and then that it has', async () => {
+  it('delivers the last output of a console that closed meanwhile, and then its end', async () => {
     const first = await open(instance);
     await guest.called();
     guest.say('one ');
@@ -567,7 +567,7 @@ describe('attached to again', () => {
     await expect.poll(async () => (await list('member'))[0]).toMatchObject({ endReason: 'console_closed', bytesOut: 7 });
   });
 
-  it('is for its user alone, on its instance alone, and while it runs', async () => {
+  it('is possible for its user alone, on its instance alone, and while it runs', async () => {
     const theirs = await open(other, { as: 'admin' });
     const mine = await open(instance);
     const path = `${app.projectPath}/compute/instances/${instance}/console/ws`;
@@ -599,7 +599,7 @@ describe('attached to again', () => {
 /** An id that sorts before those of sessions that are opened. */
 const makeOldId = () => randomUUID().replace(/^.{8}/, '00000000');
 
-it('whose process has fallen silent for a minute is over: lost, or detached where nobody was attached', async () => {
+it('a session whose process is silent for a minute ends: as lost, or as detached without a client', async () => {
   const { database } = app.app;
   const row = (id: string, detachedAt: Date | null) => ({
     ...{ id, projectId: app.demo.project_id, instanceId: instance, instanceName: 'web-01' },
@@ -620,7 +620,7 @@ it('whose process has fallen silent for a minute is over: lost, or detached wher
   expect(await database.prisma.consoleHandover.count()).toBe(0);
 });
 
-it('that was alive when the sweep began is not ended by a database that was suspended before it executed the statement', async () => {
+it('a session that was alive at the start of a sweep is not ended by a statement that the database executes late', async () => {
   const { database } = app.app;
   const secondsAgo = (seconds: number) => new Date(Date.now() - seconds * 1_000);
   const [id, handed] = [makeOldId(), makeOldId()];
@@ -647,8 +647,8 @@ it('that was alive when the sweep began is not ended by a database that was susp
   expect(await database.prisma.consoleHandover.count({ where: { sessionId: handed } })).toBe(0);
 });
 
-describe('of one instance', () => {
-  it('a serial console is one wire: who begins a session takes it over', async () => {
+describe('on one instance', () => {
+  it('a new session of a serial console takes it over', async () => {
     const first = await open(instance);
     await guest.called();
     const second = await open(instance, { as: 'admin' });
@@ -659,7 +659,7 @@ describe('of one instance', () => {
     await expect.poll(async () => (await list('member'))[0]).toMatchObject({ id: first.sessionId(), endReason: 'taken_over' });
   });
 
-  it('a screen is shown to many, each with a connection of its own; one that comes back gets a new one', async () => {
+  it('a screen has many sessions, each with its own connection, and a new one when reattached', async () => {
     await setEndpoint(app, instance, { kind: 'vnc', port: guest.port });
     const [first, second] = [await open(instance), await open(instance, { as: 'admin' })];
     await expect.poll(() => guest.lines.size).toBe(2);
@@ -674,7 +674,7 @@ describe('of one instance', () => {
   });
 });
 
-it('keeps the last twenty addresses of its clients, each once', async () => {
+it('a session keeps the last twenty addresses of its clients, each once', async () => {
   const console = await open(instance);
   await guest.called();
   const session = { id: console.sessionId(), userId: app.demo.users.member.id };
@@ -724,7 +724,7 @@ function openConsoles(scope: ProjectScope) {
   return { consoles, prepare, client, output: () => output };
 }
 
-it('goes on with its client where another attachment to it has failed', async () => {
+it('a session keeps its client where another attachment to it fails', async () => {
   let isAway = false;
   const scope = await openScope({
     transact: (work) => (isAway ? Promise.reject(new Error('the connection was lost')) : app.app.database.transact(work)),
@@ -742,7 +742,7 @@ it('goes on with its client where another attachment to it has failed', async ()
   await consoles.close();
 });
 
-it('keeps its output where a process took it over and the answer of the database was lost', async () => {
+it('a session keeps its output where a process took it over and the response of the database was lost', async () => {
   const former = openConsoles(await openScope({}));
   const opening = await former.prepare(null);
   await opening.attach(former.client);
@@ -763,7 +763,7 @@ it('keeps its output where a process took it over and the answer of the database
   await latter.consoles.close();
 });
 
-it('stays in its project where the instance goes to another', async () => {
+it('a session stays in its project where the instance moves to another', async () => {
   const query = `{ project(id: "${app.demo.project_id}") { instance(id: "${instance}") { consoleSessions(first: 1) { totalCount nodes { id } } } } }`;
   const look = async () => (await app.graphql(query)).json.data.project.instance.consoleSessions;
   const before = await look();
@@ -789,7 +789,7 @@ describe('the documented example', () => {
     expect([code, err]).toEqual([1, expect.stringMatching(/^\n\[.+\.\]\n$/)]);
   });
 
-  it('says in the terminal that the server is off, once, and shows the console when it is there', async () => {
+  it('prints once that the server is off, and shows the console when it is back', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'portico-test-'));
     const proxy = await openProxy({ host: '127.0.0.1', port: Number(new URL(app.baseUrl).port) });
     await proxy.refuse();

@@ -48,7 +48,7 @@ describe('a console', () => {
     },
   );
 
-  it('takes text frames for what is typed, where it is a serial one', async () => {
+  it('accepts text frames as input where it is a serial one', async () => {
     const console = await openConsole(app, instance);
     await console.opened;
     console.socket.send('grüße\r');
@@ -74,7 +74,7 @@ describe('a console', () => {
     console.socket.terminate();
   });
 
-  it.each(['serial', 'vnc'] as const)('is sent what a client of a %s console sends before it leaves', async (kind) => {
+  it.each(['serial', 'vnc'] as const)('receives the input that a client of a %s console sends before it disconnects', async (kind) => {
     await setEndpoint(app, instance, { kind, port: guest.port });
     const console = await openConsole(app, instance);
     await console.opened;
@@ -84,7 +84,7 @@ describe('a console', () => {
     await expect.poll(() => guest.heard().toString()).toBe('x'.repeat(100));
   });
 
-  it('is left by a client that has gone while its input waits', async () => {
+  it('detaches a client that disconnects while its input waits', async () => {
     const console = await openConsole(app, instance);
     await console.opened;
     (await guest.called()).pause();

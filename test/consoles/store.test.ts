@@ -72,7 +72,7 @@ it('an instance is found in its own project alone', async () => {
   expect(await findConsole(database, app.demo.empty_project_id, facts.instanceId)).toBeNull();
 });
 
-it('an endpoint is another one where any part of it is', () => {
+it('endpoints differ where any part of them differs', () => {
   const line: Endpoint = { kind: 'serial', host: '127.0.0.1', port: 1, socketPath: null };
   const path: Endpoint = { kind: 'serial', host: null, port: null, socketPath: '/run/one' };
   for (const one of [line, path]) expect(isSameEndpoint(one, { ...one })).toBe(true);
@@ -91,7 +91,7 @@ describe('a new session', () => {
     return insertSession(database, { ...session, ...rest }, max);
   };
 
-  it('is one of so many that have a client, and whose process lives', async () => {
+  it('counts the sessions of the user with a client and a live process', async () => {
     await endOthers();
     const rest = { instanceId: app.demo.instances.eligible };
     await add({ ...rest, detachedAt: ended });
@@ -106,7 +106,7 @@ describe('a new session', () => {
     expect(await start(2, { kind: 'vnc' })).toEqual([]);
   });
 
-  it('ends those that its user left first, so that no more are without a client than may be with one', async () => {
+  it('ends the sessions that its user left first, so that detached ones are bounded like attached ones', async () => {
     await endOthers();
     const rest = { instanceId: app.demo.instances.eligible, kind: 'vnc' as const };
     const secondsAgo = (seconds: number) => new Date(Date.now() - seconds * 1_000);
@@ -128,7 +128,7 @@ describe('a new session', () => {
     expect(await reasons()).toEqual([null, 'detached', null, null, null]);
   });
 
-  it('of a serial console ends the others there, whose places it takes, and no other session', async () => {
+  it('of a serial console ends the others there, which do not count, and no other session', async () => {
     await endOthers();
     const elsewhere = await add({ instanceId: app.demo.instances.eligible });
     const screen = await add({ kind: 'vnc' });
@@ -153,7 +153,7 @@ describe('a new session', () => {
 });
 
 describe('a claim', () => {
-  it('makes the process the owner, and tells who may run the session', async () => {
+  it('makes the process the owner, and returns the processes that may run the session', async () => {
     await add({ id });
     const [second, third] = [randomUUID(), randomUUID()];
     expect(await claimSession(database, { id, ...facts, processId: second })).toEqual([processId, processId]);
@@ -161,13 +161,13 @@ describe('a claim', () => {
     expect(await read()).toMatchObject({ owner: third, runner: processId });
   });
 
-  it('of a session from before there was a runner is of that of its owner', async () => {
+  it('of a session without a runner, from before that column, has its owner as the runner', async () => {
     await add({ id, runner: null });
     expect(await claimSession(database, { id, ...facts, processId: another })).toEqual([processId, processId]);
     expect(await read()).toMatchObject({ owner: another, runner: processId });
   });
 
-  it('is for the session of a user, an instance and a project, and while it runs', async () => {
+  it('succeeds for the right user, instance and project alone, and while the session runs', async () => {
     await add({ id });
     for (const { what, given } of others()) {
       expect(await claimSession(database, { id, ...facts, ...given, processId: another }), what).toBeNull();
@@ -182,7 +182,7 @@ describe('a claim', () => {
 });
 
 describe('a session is taken', () => {
-  it('by its owner, with what was stored of it', async () => {
+  it('by its owner, with its stored state', async () => {
     await add({ id, owner: another, bytesIn: 3, bytesOut: 4 });
     await saveHandover(database, processId, counts(7), handover);
     expect(await takeSession(database, another, id)).toEqual({ id, bytesIn: 7, bytesOut: 7 });
@@ -193,7 +193,7 @@ describe('a session is taken', () => {
   it.each([
     ['by a process that has not claimed it', {}],
     ['after it has ended', { owner: another, ...over }],
-  ])('not %s, and what was stored stays', async (_when, rest) => {
+  ])('not %s, and its stored state stays', async (_when, rest) => {
     await add({ id, ...rest });
     await database.prisma.consoleHandover.create({ data: { sessionId: id, owner: processId, ...handover } });
     expect(await takeSession(database, another, id)).toBeNull();
@@ -202,8 +202,8 @@ describe('a session is taken', () => {
   });
 });
 
-describe('what a process stores of a session for the next', () => {
-  it('is read as of the processes that may have stored it, the newest first', async () => {
+describe('the handover of a session', () => {
+  it('is read from the processes that may have stored it, the newest first', async () => {
     await add({ id });
     await saveHandover(database, processId, counts(1), handover);
     await database.prisma.consoleHandover.create({
@@ -216,7 +216,7 @@ describe('what a process stores of a session for the next', () => {
     expect(await readHandover(database, id, [processId])).toMatchObject({ position: 9 });
   });
 
-  it('is its last heartbeat, without a client', async () => {
+  it('saves its last heartbeat, without a client', async () => {
     await add({ id, seen: ended });
     await saveHandover(database, processId, counts(6), handover);
     const { seen, detachedAt } = await read();
@@ -229,7 +229,7 @@ describe('what a process stores of a session for the next', () => {
   it.each([
     ['that another process runs', { runner: another }],
     ['that has ended', over],
-  ])('is nothing of one %s', async (_which, rest) => {
+  ])('is not stored for one %s', async (_which, rest) => {
     await add({ id, ...rest });
     await saveHandover(database, processId, counts(6), handover);
     expect([await read(), await countHandovers()]).toMatchObject([{ bytesIn: 0n, bytesOut: 0n, detachedAt: null }, 0]);
@@ -237,7 +237,7 @@ describe('what a process stores of a session for the next', () => {
 });
 
 describe('a heartbeat', () => {
-  it('says since when there is no client, until there is one', async () => {
+  it('saves since when there is no client, until there is one', async () => {
     await add({ id, seen: ended, detachedAt: ended });
     await saveSessions(database, processId, [{ ...counts(2), isDetached: true }]);
     const { seen, ...saved } = await read();
@@ -262,7 +262,7 @@ describe('a heartbeat', () => {
 describe('an end', () => {
   const end = () => saveEnds(database, processId, [{ ...counts(9), reason: 'console_closed', secondsAgo: 0 }]);
 
-  it('is saved once: a later one brings the last counts, and no other reason or time', async () => {
+  it('is saved once: a later one updates the counts, and not the reason or time', async () => {
     await add({ id });
     await end();
     expect(await read()).toMatchObject({ endReason: 'console_closed', ended: expect.any(Date), bytesIn: 9n });
@@ -281,7 +281,7 @@ describe('an end', () => {
 describe('an attachment', () => {
   const attach = (max = 100) => recordAttachment(database, { id, userId: facts.userId, clientAddress: '192.0.2.1', processId }, max);
 
-  it('is that of the process that runs the session, also where another has claimed it', async () => {
+  it('succeeds in the process that runs the session, also where another has claimed it', async () => {
     await add({ id, owner: another, detachedAt: ended, seen: ended });
     expect(await attach()).toBe('attached');
     const { seen, ...saved } = await read();
@@ -297,7 +297,7 @@ describe('an attachment', () => {
     expect((await read()).clientAddresses).toEqual([]);
   });
 
-  it('counts the other sessions of the user that have a client, and whose process lives', async () => {
+  it('counts the other sessions of the user with a client and a live process', async () => {
     await add({ id });
     await endOthers();
     await add({ detachedAt: ended });

@@ -32,7 +32,7 @@ async function redeem(path: string, ticket: string, protocols: string[] = []) {
   return outcome;
 }
 
-it('opens once: of 20 upgrades at once with one ticket exactly one', { timeout: 240_000 }, async () => {
+it('a ticket opens exactly one of 20 concurrent upgrades', { timeout: 240_000 }, async () => {
   const rounds = isPostgres ? 100 : 5;
   for (let round = 0; round < rounds; round += 1) {
     const { path, ticket } = await takeConsoleTicket(app, instance);
@@ -44,14 +44,14 @@ it('opens once: of 20 upgrades at once with one ticket exactly one', { timeout: 
   }
 });
 
-it('is good for 30 seconds', async () => {
+it('a ticket is valid for 30 seconds', async () => {
   const { path, ticket } = await takeConsoleTicket(app, instance);
   await app.app.database.prisma.$executeRaw`UPDATE websocket_tickets SET expires = expires - interval '30 seconds' WHERE used_at IS NULL`;
   for (let time = 0; time < 2; time += 1) expect(await redeem(path, ticket)).toEqual({ code: 4403, reason: 'ticket_expired' });
 });
 
 // The embedded database has the clock of its process.
-it.runIf(isPostgres)('is good by the clock of the database: one replica may be ten minutes ahead of another', async () => {
+it.runIf(isPostgres)('a ticket is valid by the clock of the database, although a replica is ten minutes ahead', async () => {
   const early = await takeConsoleTicket(app, instance);
   passSeconds(600);
   expect(await redeem(early.path, early.ticket)).toBe('open');
@@ -61,7 +61,7 @@ it.runIf(isPostgres)('is good by the clock of the database: one replica may be t
   expect(await redeem(late.path, late.ticket)).toEqual({ code: 4403, reason: 'ticket_expired' });
 });
 
-it.each([[[]], [['binary']]])('is refused so that a browser sees it, with the subprotocols that were offered: %j', async (protocols) => {
+it.each([[[]], [['binary']]])('a bad ticket is rejected so that a browser sees it, with its subprotocols: %j', async (protocols) => {
   const mismatch = { code: 4403, reason: 'ticket_target_mismatch' };
   const { path, ticket } = await takeConsoleTicket(app, instance);
   expect(await redeem(path, 'no-such-ticket', protocols)).toEqual({ code: 4401, reason: 'ticket_unknown' });
@@ -79,7 +79,7 @@ it.each([[[]], [['binary']]])('is refused so that a browser sees it, with the su
   expect(await redeem(path, notification.json.ticket, protocols)).toEqual(mismatch);
 });
 
-it('is refused when its user has lost the project, or the role, or was disabled', async () => {
+it('a ticket is rejected when its user has lost the project or the role, or is disabled', async () => {
   const { database } = app.app;
   const projectId_userId = { projectId: app.demo.project_id, userId: app.demo.users.member.id };
   const demoted = await takeConsoleTicket(app, instance);
@@ -95,7 +95,7 @@ it('is refused when its user has lost the project, or the role, or was disabled'
   await database.prisma.projectMember.create({ data: { ...projectId_userId, role: 'member' } });
 });
 
-it('keeps its text out of the database and the log', async () => {
+it('the text of a ticket is neither in the database nor in the log', async () => {
   const { path, ticket } = await takeConsoleTicket(app, instance);
   expect(await redeem(path, ticket)).toBe('open');
   const rows = await app.app.database.prisma
@@ -104,13 +104,13 @@ it('keeps its text out of the database and the log', async () => {
   expect(app.logLines.join('')).not.toContain(ticket);
 });
 
-it('carries no GraphQL', async () => {
+it('a ticket of a console does not open a GraphQL socket', async () => {
   const { path, ticket } = await takeConsoleTicket(app, instance);
   const outcome = await redeem(path, ticket, ['graphql-transport-ws']);
   expect(outcome).toEqual({ code: 4406, reason: 'subprotocol_not_acceptable' });
 });
 
-it('is not needed with a header, or with a cookie from an allowed origin, by somebody with the role', async () => {
+it('a ticket is not needed with a header, or with a cookie from an allowed origin, by a user with the role', async () => {
   const { token } = app.demo.users.member;
   const path = `${app.projectPath}/compute/instances/${instance}/console/ws`;
   const open = async (headers: Record<string, string>, at = path) => {
