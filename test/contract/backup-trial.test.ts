@@ -140,10 +140,10 @@ describe('blockers', () => {
   });
 });
 
-describe('what the legacy side may write', () => {
+describe('a row of the legacy system', () => {
   const trialOf = (id: string) => app.ask('GET', `${app.projectPath}/compute/instances/${id}/backup-trial`);
 
-  it('is shown as it is: statuses and sources that we do not know, and prices of any size', async () => {
+  it('is shown unchanged: unknown statuses and sources, and prices of any size', async () => {
     const instanceId = fleet.find(({ name }) => name === 'web-03')?.id ?? '';
     await app.app.database.prisma.backupTrial.create({
       data: {

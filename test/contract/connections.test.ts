@@ -134,14 +134,14 @@ async function listNotificationIds(): Promise<string[]> {
   return rows.map(({ id }) => id);
 }
 
-it('knows how each type is reached that has a list', () => {
+it('has a path to each type with a list', () => {
   expect(new Set(connections.map(({ root }) => root))).toEqual(new Set(Object.keys(roots)));
   expect(connections.length).toBeGreaterThan(20);
 });
 
 for (const list of Object.keys(lists)) {
   describe(list, () => {
-    it('walks forwards and backwards over the same list, whatever the size of a page', async () => {
+    it('lists the same items forwards and backwards, for any page size', async () => {
       const whole = await readAll(list);
       expect(whole.length).toBeGreaterThan(0);
       expect(new Set(whole.map(({ cursor }) => cursor)).size).toBe(whole.length);
@@ -208,7 +208,7 @@ describe('the convention', () => {
   };
   const part = (from: number, to: number) => idsOf(whole.slice(from, to));
 
-  it('has twenty a page where no size is asked for, and a hundred at the most', async () => {
+  it('has pages of twenty by default, and of a hundred at most', async () => {
     expect((await slice({})).ids).toEqual(part(0, 20));
     expect((await slice({ before: cursor(30) })).ids).toEqual(part(10, 30));
     expect((await read('Project.notifications(', { first: 1000 })).edges).toHaveLength(100);
@@ -232,7 +232,7 @@ describe('the convention', () => {
     });
   });
 
-  it('has pages of no length, which tell whether there is more', async () => {
+  it('has empty pages, which show whether there is more', async () => {
     const nothing = { ids: [], startCursor: null, endCursor: null };
     expect(await slice({ first: 0 })).toEqual({ ...nothing, hasNextPage: true, hasPreviousPage: false });
     expect(await slice({ last: 0 })).toEqual({ ...nothing, hasNextPage: false, hasPreviousPage: true });
@@ -251,7 +251,7 @@ describe('the convention', () => {
     expect(response.json).toEqual({ data: { project: { instances: empty, tasks: empty, notifications: empty, dashboards: empty } } });
   });
 
-  it('takes a cursor of an item that has gone for its place in the list', async () => {
+  it('takes a cursor of a deleted item for its place in the list', async () => {
     const ends = whole.slice(0, 3);
     const [before, gone = '', after] = idsOf(ends);
     await app.app.database.prisma.task.delete({ where: { id: gone } });

@@ -90,7 +90,7 @@ describe('If-Match', () => {
 });
 
 describe('a PUT', () => {
-  it('takes nothing but its own fields from the body', async () => {
+  it('reads only its own fields from the body', async () => {
     const { path, id, projectId } = await makeOne();
     const { organization_id, foreign, users } = app.demo;
     const mine = { name: 'After', widgets: oddWidgets, is_public: true };

@@ -14,7 +14,7 @@ const invalid = (detail: string): Refusal => ({ detail, code: 'invalid_request' 
 const targetOf = (path: string) => path.replace(/:(\w+)/g, (_, name: 'project_id') => homeOf(app)[name]);
 const paths = [...new Set(Object.values(operations).map(({ path }) => path))];
 
-describe('an address at which there is nothing', () => {
+describe('an unknown path', () => {
   for (const path of paths) {
     const known: string[] = Object.values(operations).flatMap((one) => (one.path === path ? [one.method.toUpperCase()] : []));
     const others = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'TRACE', 'SEARCH'].filter((method) => !known.includes(method));
@@ -42,7 +42,7 @@ describe('an address at which there is nothing', () => {
     });
   }
 
-  it('is 401 below /v1 for who has no credential, and 404 elsewhere', async () => {
+  it('is 401 below /v1 without a credential, and 404 elsewhere', async () => {
     for (const path of ['/v1', '/v1/', '/v1/nothing', `${app.projectPath}/compute`]) {
       const response = await app.ask('GET', path, { as: null });
       expect([response.status, response.json], path).toEqual([401, expandRefusal(refusals.anonymous)]);
@@ -139,7 +139,7 @@ describe('the GraphQL API', () => {
     expect([v1.status, v1.headers['content-type']]).toEqual([401, 'application/json']);
   });
 
-  it('says of a document what is wrong with it, as invalid_request', async () => {
+  it('answers an invalid document with the problem, as invalid_request', async () => {
     for (const document of [
       '{',
       '{ nothing }',
@@ -156,7 +156,7 @@ describe('the GraphQL API', () => {
     }
   });
 
-  it('answers field errors with 400 to who speaks the newer media type, and 200 to who speaks JSON', async () => {
+  it('answers field errors with 400 for the newer media type, and with 200 for JSON', async () => {
     const accept = 'application/graphql-response+json';
     const document = 'mutation ($input: CreateApiKeyInput!) { createApiKey(input: $input) { key } }';
     const newer = await send({ query: document, variables: { input: {} } }, { accept });
@@ -193,7 +193,7 @@ describe('the GraphQL API', () => {
     expect(text).not.toMatch(/UpdateDashboardInput|Boolean|\bInt\b|\bID\b|\bText\b|\bName\b|"\$/);
   });
 
-  it('is also asked by GET, and for nothing but queries', async () => {
+  it('accepts GET for queries alone', async () => {
     const get = (document: string) => app.ask('GET', `/graphql?query=${encodeURIComponent(document)}`);
     expect((await get(query)).json).toEqual({ data: { viewer: { id: app.demo.users.owner.id } } });
     const refused = await get('mutation { revokeApiKey(input: {id: "x"}) { apiKey { id } } }');
@@ -201,7 +201,7 @@ describe('the GraphQL API', () => {
   });
 });
 
-describe('a mistake of ours', () => {
+describe('a defect', () => {
   it('is 500 without a word about its cause, which the log has under the id of the request', async () => {
     const { database } = app.app;
     const headers = { 'x-request-id': 'the-one-that-fails' };

@@ -11,7 +11,7 @@ afterAll(() => app.close());
 
 runCases(() => app, findingCases);
 
-it('a client with nothing but a key finds its way to every instance, its trial and its tasks', async () => {
+it('a client that has a key alone can reach every instance, its trial and its tasks', async () => {
   const as = { bearer: app.demo.users.member.api_key };
   const get = async (path: string) => {
     const { status, json } = await app.ask('GET', path, { as });

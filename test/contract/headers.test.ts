@@ -78,7 +78,7 @@ describe('CORS', () => {
     });
   }
 
-  it('says nothing where there is no origin', async () => {
+  it('has no headers without an origin', async () => {
     const response = await overview();
     expect(corsHeaders(response)).toEqual([]);
     expect(response.headers.vary).toContain('Origin');
@@ -156,8 +156,8 @@ describe('HEAD', () => {
   });
 });
 
-describe('what is not counted and needs no credential', () => {
-  it('is the index and the key set', async () => {
+describe('public paths, which are not counted, are', () => {
+  it('the index and the key set', async () => {
     const index = await app.ask('GET', '/', { as: null });
     expect([index.status, index.json]).toEqual([200, { name: 'Portico', graphql: '/graphql', rest: '/v1' }]);
     const keys = await app.ask('GET', '/.well-known/jwks.json', { as: null });
@@ -169,7 +169,7 @@ describe('what is not counted and needs no credential', () => {
     }
   });
 
-  it('is GraphiQL, which loads nothing from elsewhere', async () => {
+  it('GraphiQL, which loads nothing from elsewhere', async () => {
     const page = await app.ask('GET', '/graphql', { as: null, headers: { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' } });
     expect([page.status, page.headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
     expect(page.headers).not.toHaveProperty('ratelimit');
@@ -182,7 +182,7 @@ describe('what is not counted and needs no credential', () => {
 });
 
 describe('credentials', () => {
-  it('are asked for by WWW-Authenticate on every 401, and on nothing else', async () => {
+  it('are requested by WWW-Authenticate on every 401, and on no other response', async () => {
     for (const ask of [{ as: null }, { as: { bearer: 'x' } }, { as: { bearer: 'sk-portico-1' } }] as const) {
       const response = await overview(ask);
       expect([response.status, response.headers['www-authenticate']]).toEqual([401, 'Bearer']);
@@ -209,7 +209,7 @@ describe('credentials', () => {
 });
 
 describe('PUBLIC_URL', () => {
-  it('is the server’s own origin, and no host is that a request names: a name of a stranger may lead here', async () => {
+  it('is the server’s own origin, instead of the host of a request', async () => {
     const { host } = new URL(app.baseUrl);
     for (const name of [host, 'evil.example']) {
       const response = await overview({ headers: { host: name, origin: `http://${name}` } });
@@ -217,7 +217,7 @@ describe('PUBLIC_URL', () => {
     }
   });
 
-  it('is what page links are made on, whatever the request calls its host', async () => {
+  it('is the base of page links, for any host of the request', async () => {
     for (const host of ['localhost', 'evil.example', 'api.portico.example']) {
       const headers = { host, 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'http' };
       const { json } = await app.ask('GET', `${app.projectPath}/notifications?page=2&page_size=50`, { headers });
@@ -226,7 +226,7 @@ describe('PUBLIC_URL', () => {
     }
   });
 
-  it('also where the request names its target as a whole URL', async () => {
+  it('is the base of page links where the target of a request is a whole URL', async () => {
     const { status, json } = await app.ask('GET', `${app.baseUrl}${app.projectPath}/notifications?page_size=100`);
     expect([status, json.next]).toEqual([200, `https://api.portico.example${app.projectPath}/notifications?page_size=100&page=2`]);
   });

@@ -10,7 +10,7 @@ afterAll(() => app.close());
 const nextOf = async (headers: Record<string, string>) =>
   (await app.ask('GET', `${app.projectPath}/notifications`, { headers })).json.next.replace(`${app.projectPath}/notifications?page=2`, '');
 
-it('makes page links on the origin that the client used: its Host, and the scheme that a trusted proxy tells', async () => {
+it('makes page links on the origin that the client used: its Host, and the scheme from a trusted proxy', async () => {
   expect(await nextOf({})).toBe(app.baseUrl);
   expect(await nextOf({ host: 'api.example:8443' })).toBe('http://api.example:8443');
   expect(await nextOf({ host: 'api.example', 'x-forwarded-proto': 'https' })).toBe('https://api.example');

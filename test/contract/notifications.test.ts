@@ -35,7 +35,7 @@ describe('the query of the list', () => {
     expect([response.status, response.json]).toEqual([400, { page: [expect.any(String)], severity: [expect.any(String)] }]);
   });
 
-  it('ignores what it does not know, and keeps it in the links', async () => {
+  it('ignores unknown parameters, and keeps them in the links', async () => {
     const { json } = await list('?utm=a%20b&page_size=60&organization_id=x&project_id=y');
     const link = `${app.baseUrl}${app.projectPath}/notifications?utm=a+b&page_size=60&organization_id=x&project_id=y&page=2`;
     expect([json.count, json.next, json.previous]).toEqual([150, link, null]);
@@ -90,7 +90,7 @@ describe('markNotificationsRead through a sequence', () => {
     expect(json.results.map(({ sequence }: { sequence: number }) => sequence)).toEqual([5, 4, 3]);
   });
 
-  it('does not count twice what was read one by one', async () => {
+  it('does not count single reads twice', async () => {
     const projectId = await makeProject(app, { viewer: 'viewer' });
     const made = await makeNotifications(app, projectId, 5);
     await app.ask('POST', `${pathOf(projectId)}/read`, { as: 'viewer', body: { notification_ids: [made[1], made[3]] } });
@@ -161,7 +161,7 @@ describe('publishNotifications', () => {
   const plain = (title: string) => ({ kind: 'k', severity: 'info', title });
   const countAll = async (projectId: string) => (await app.ask('GET', pathOf(projectId))).json.count;
 
-  it('appends to the log in the order given, and gives back what it has appended, with the count of the project', async () => {
+  it('appends to the log in the order given, and returns the appended notifications with the count of the project', async () => {
     const projectId = await makeProject(app);
     await makeNotifications(app, projectId, 2);
     const full = {
@@ -197,7 +197,7 @@ describe('publishNotifications', () => {
     expect(listed.json.results.map(({ id }: { id: string }) => id)).toEqual(published.map(({ id }) => id).reverse());
   });
 
-  it('gives each call numbers that follow one another, also of calls that come at once', async () => {
+  it('gives each call consecutive numbers, also of concurrent calls', async () => {
     const projectId = await makeProject(app);
     const sizes = [100, 1, 37, 60, 2, 100, 25, 75];
     const responses = await Promise.all(
@@ -220,7 +220,7 @@ describe('publishNotifications', () => {
     expect(seen.sort((a, b) => a - b)).toEqual(Array.from({ length: 400 }, (_, index) => index + 1));
   });
 
-  it('refuses fields, and says which notification they are of; then access, as everywhere; and then none is published', async () => {
+  it('refuses fields with the number of their notification, then access, and publishes none', async () => {
     const projectId = await makeProject(app, { member: 'member' });
     const errorOf = async (...call: Parameters<typeof publish>) => {
       const { json } = await publish(...call);
@@ -278,7 +278,7 @@ it('counts as unread what the list shows as unread, for everyone', async () => {
 });
 
 describe('the demo', () => {
-  it('tells of its instances what they are', async () => {
+  it('has notifications that agree with its instances', async () => {
     const rows = await app.app.database.prisma.$queryRaw<Array<{ kind: string; status: string; throttled: boolean; placed: boolean }>>`
       SELECT kind, status::text AS status, throttled, hypervisor IS NOT NULL AS placed
       FROM notifications JOIN instances ON instances.id::text = notifications.resource_id AND resource_type = 'instance'`;

@@ -149,7 +149,7 @@ const filtersOf: Readonly<Record<ListName, readonly Filter[]>> = {
 
 const lists = Object.keys(orderables) as ListName[];
 
-it.each(lists)('every condition that filters %s is among those that are compared', (list) => {
+it.each(lists)('every filter condition of %s is compared', (list) => {
   const field = (schema.getType('Project') as GraphQLObjectType).getFields()[list];
   const filter = field?.args.find(({ name }) => name === 'filter');
   const conditions = filter ? Object.keys((filter.type as GraphQLInputObjectType).getFields()) : [];
@@ -180,7 +180,7 @@ const idsOf = (page: { readonly edges: ReadonlyArray<{ readonly node: Item }> })
 describe.each([...lists, ...instanceLists.map((list) => `${list} of an instance`)])(
   '%s in every order, with every filter, both ways',
   (name) => {
-    it('are those of a naive sort, and as many', { timeout: 300_000 }, async () => {
+    it('has the same items as a naive sort', { timeout: 300_000 }, async () => {
       const all = random.shuffle([...cases, ...casesOfInstance].filter((one) => nameOf(one) === name));
       expect(all).not.toHaveLength(0);
       const chosen = all.slice(0, Math.max(12, countCases(Math.min(1_000, all.length))));
@@ -215,7 +215,7 @@ describe.each([...lists, ...instanceLists.map((list) => `${list} of an instance`
   },
 );
 
-it('a dashboard is listed to those who may see it, in every order', async () => {
+it('dashboards are listed to the users who may see them, in every order', async () => {
   const seen = new Set(rows.dashboards.filter(({ isPublic }) => isPublic).map(({ id }) => id));
   for (const orderBy of ordersOf('dashboards')) {
     const whole = expected({ list: 'dashboards', isOfInstance: false, orderBy, filter: {} }).filter((id) => seen.has(id));
@@ -232,7 +232,7 @@ describe('cursors', () => {
     return json.errors?.[0]?.extensions;
   };
 
-  it('of another order are refused, those of the other direction are a place in it', async () => {
+  it('of another order are refused, and those of the other direction are accepted', async () => {
     for (const list of lists) {
       const cursors = await Promise.all(
         ordersOf(list).map(async (orderBy) => ({
@@ -263,7 +263,7 @@ describe('cursors', () => {
     expect(await fieldsOf(ofOther)).toEqual({ after: ['Not a cursor of this order.'] });
   });
 
-  it('that somebody has made up are refused, or a place like any other', async () => {
+  it('that are forged are refused, or accepted as a place', async () => {
     const id = rows.instances[0]?.id ?? '';
     const made = (field: string, value: string, of = id) => Buffer.from(`${field} ${of} ${value}`).toString('base64url');
     const refused = { code: 'validation_failed', fields: { after: ['Not a cursor of this order.'] } };
@@ -331,7 +331,7 @@ describe('cursors', () => {
   });
 });
 
-it('refuses texts to look for that no name can hold', async () => {
+it('refuses filter texts that no name can have', async () => {
   const refuses = async (filter: object) => (await askList(app, projectId, 'instances', { filter })).json.errors?.[0]?.extensions.fields;
   expect(await refuses({ namePrefix: 'a\0' })).toEqual({ namePrefix: ['Null characters are not allowed.'] });
   expect(await refuses({ namePrefix: '\ud800' })).toEqual({ namePrefix: ['Not valid Unicode: it contains a lone surrogate.'] });

@@ -68,7 +68,7 @@ describe('attention', () => {
   }
 });
 
-describe('at a moment that stands still', () => {
+describe('at a fixed time', () => {
   const HOUR_MS = 3_600_000;
   let now: Date;
   const ago = (ms: number) => new Date(now.getTime() - ms);
@@ -113,7 +113,7 @@ describe('at a moment that stands still', () => {
     expect(await openList(projectId, lists.tasksStuck)).toHaveLength(1);
   });
 
-  it('a cancellation counts until its moment comes, and what is deleted counts nowhere', async () => {
+  it('a cancellation counts until its time, and deleted instances count nowhere', async () => {
     const projectId = await makeProject(app);
     const base = { projectId, name: 'x', plan: 'vps-s', region: 'x', vcpu: 3, ramMb: 1023, storageGb: 7 };
     await app.app.database.prisma.instance.createMany({

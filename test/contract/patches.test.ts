@@ -43,7 +43,7 @@ test('a patch changes what it is given, and nothing else', async () => {
   }
 });
 
-test('a patch of nothing is not a change: the version stays, for whoever edits it at the same time', async () => {
+test('an empty patch does not change the version', async () => {
   const { id } = await addDashboard();
   const row = () => app.app.database.prisma.dashboard.findUniqueOrThrow({ where: { id } });
   const before = await row();
@@ -85,7 +85,7 @@ test('a dashboard that moves is not a default there, unless it is made that', as
   expect(await isDefault()).toBe(false);
 });
 
-test('what is marked as read comes back changed, with the project’s count', async () => {
+test('a mark returns the changed notifications, with the project’s count', async () => {
   const { projectId } = place();
   const rows = [];
   for (const title of ['One', 'Two', 'Three'])

@@ -17,7 +17,7 @@ it('writes ids in lower case into the path, however the caller spells them', asy
   expect(response.json.path).toBe(`${app.projectPath}/notifications/ws`);
 });
 
-it('takes nothing but its own fields from a body', async () => {
+it('reads only its own fields from a body', async () => {
   const { foreign, instances } = app.demo;
   const body = { target: 'console', instance_id: instances.eligible, project_id: foreign.project_id, organization_id: 5, expires_in: 9e9 };
   const response = await app.ask('POST', `${app.projectPath}/websocket-tickets`, { body });
@@ -28,7 +28,7 @@ it('takes nothing but its own fields from a body', async () => {
   });
 });
 
-it('gives out a ticket of its own each time, and none of them to the log or the statements', async () => {
+it('issues a new ticket each time, and writes none of them to the log or the statements', async () => {
   const tickets: string[] = [];
   for (let turn = 0; turn < 5; turn += 1) {
     const response = await app.ask('POST', `${app.projectPath}/websocket-tickets`, { body: { target: 'notifications' } });
