@@ -131,7 +131,7 @@ describe('a body that is too large', () => {
   it.each([
     ['announced', {}],
     ['in chunks', { 'transfer-encoding': 'chunked' }],
-  ])('by far, %s, beside a slow one of somebody else at the same address', async (_label, headers) => {
+  ])('by far, %s, during a slow one of another user at the same address', async (_label, headers) => {
     const { hostname, port } = new URL(app.baseUrl);
     const slow = connect(Number(port), hostname);
     const body = `{"target":"notifications"}${' '.repeat(100_000)}`;
@@ -145,7 +145,7 @@ describe('a body that is too large', () => {
     expect(String(first)).toMatch(/^HTTP\/1\.1 201 /);
     slow.destroy();
   });
-  it('is refused before it is sent, where the client waits to be told', async () => {
+  it('is refused before it is sent, where the client waits for 100 Continue', async () => {
     const { hostname, port } = new URL(app.baseUrl);
     const client = connect(Number(port), hostname);
     const head = `POST ${app.projectPath}/websocket-tickets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${app.demo.users.viewer.token}\r\nContent-Type: application/json\r\nContent-Length: 2000000\r\nExpect: 100-continue\r\n\r\n`;
@@ -257,7 +257,7 @@ it('keeps at most eight large bodies in memory, four of an owner, until they are
   server.close();
 });
 
-it('a request that goes on, as a stream does, does not keep the bytes of its body', async () => {
+it('a long-lived request, such as a stream, does not keep the bytes of its body', async () => {
   const held: IncomingMessage[] = [];
   const server = createServer((request, response) => {
     held.push(request);
@@ -340,7 +340,7 @@ describe('a content encoding', () => {
   it('with other bytes in it', () => expectRefused(deflateRawSync(body), { 'content-encoding': 'deflate' }, unreadable));
 });
 
-it('what is packed waits packed until it has come whole', async () => {
+it('a compressed body stays compressed until it is complete', async () => {
   const packed = gzipSync(Buffer.alloc(MIB - 1, ' '));
   const { hostname, port } = new URL(app.baseUrl);
   const before = process.memoryUsage().arrayBuffers;
@@ -407,4 +407,4 @@ describe('a body that is taken', () => {
   });
 });
 
-it('harms nobody', () => expectUnharmed(app));
+it('leaves the server unharmed', () => expectUnharmed(app));

@@ -128,10 +128,10 @@ function write({ operation, field, isInProject, way }: Place, variable: string, 
   return `${operation} ${variable} { ${inside} }`;
 }
 
-describe('a constraint holds wherever a value stands', () => {
+describe('a constraint is checked at every place of a value', () => {
   const places = findPlaces();
 
-  it('of every input that has one', async () => {
+  it('for every input that has one', async () => {
     let count = 0;
     for (const place of places) {
       const input = place.way.at(-1) as Input;
@@ -163,7 +163,7 @@ describe('a constraint holds wherever a value stands', () => {
     expect(count).toBeGreaterThan(35);
   });
 
-  it('of a variable that stands in several places, each', async () => {
+  it('for each of several places of a variable', async () => {
     const { organization_id: o, project_id: p } = app.demo;
     const query = `query ($n: Int!) { project(organizationId: "${o}", id: "${p}") {
       a: dashboardPage(page: $n) { page } dashboards(first: $n) { nodes { id } } } }`;
@@ -171,7 +171,7 @@ describe('a constraint holds wherever a value stands', () => {
     expect(json.errors[0].extensions.fields).toEqual({ n: ['Ensure this value is greater than or equal to 1.'] });
   });
 
-  it('of the operation that is asked for, and no other of the document', async () => {
+  it('for the executed operation, and no other of the document', async () => {
     const { organization_id: o, project_id: p } = app.demo;
     const query = `
       query A($n: Int!) { project(organizationId: "${o}", id: "${p}") { dashboards(first: $n) { nodes { id } } } }
@@ -180,7 +180,7 @@ describe('a constraint holds wherever a value stands', () => {
     expect(json).toEqual({ data: { project: { dashboards: { nodes: [] } } } });
   });
 
-  it('says so: what is bounded has its bound in its description', () => {
+  it('and has its bound in the description of the input', () => {
     for (const { way } of places) {
       const input = way.at(-1) as Input;
       const { maxItems, maxLength } = input.extensions as { maxItems?: number; maxLength?: number };

@@ -103,7 +103,7 @@ it('a literal comes back to the digit, also as a default and around a variable',
   );
 });
 
-it('what is not JSON is read as before, also beside numbers that are kept', async () => {
+it('inputs of other types are read as usual, also next to numbers whose text is kept', async () => {
   const { headers } = await app.ask('GET', `${dashboards}/${id}`);
   const version = Number(String(headers.etag).slice(1, -1));
   const response = await byGraphql(
@@ -196,7 +196,7 @@ it('the data of a notification come back to the digit, in lists and in every fee
   for (const json of texts) expect(events.includes(`{"data":${json}}`)).toBe(true);
 });
 
-it('harms nobody', () => expectUnharmed(app));
+it('leaves the server unharmed', () => expectUnharmed(app));
 
 it('the data of notifications that are published together come back to the digit', async () => {
   const document = 'mutation ($input: PublishNotificationsInput!) { publishNotifications(input: $input) { notifications { data } } }';

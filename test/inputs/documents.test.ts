@@ -160,7 +160,7 @@ describe('a document up to a limit', () => {
     expectGraphql(await app.graphql(padded(65_537)), 200, tooLong);
   });
 
-  it('200 fields of one name in the response, also in a fragment that nobody uses', async () => {
+  it('200 fields of one name in the response, also in an unused fragment', async () => {
     const write = (count: number) => `fragment F on Query { ${repeat(count, (index) => `a: b${index}`)} } { viewer { id } }`;
     const { json } = await app.graphql(write(200));
     expect(json.errors[0].message).toMatch(/^Fields "a" conflict|^Cannot query field|^Fragment "F" is never used/);
@@ -311,18 +311,18 @@ describe('a literal', () => {
     }
   });
 
-  it('of any JSON comes back', async () => {
+  it('of any JSON is returned unchanged', async () => {
     const literal = '{__proto__: {x: 1}, constructor: null, b: [1, 2.50, -0, "\\u{1F600}", true, """block\n  "text\\"""" """], a: {}}';
     const { text } = await app.graphql(create(`name: "a", widgets: ${literal}`));
     const kept = '{"__proto__":{"x":1},"constructor":null,"b":[1,2.50,-0,"😀",true,"block\\n\\"text\\"\\"\\"\\" "],"a":{}}';
     expect(text).toBe(`{"data":{"createDashboard":{"dashboard":{"widgets":${kept}}}}}`);
   });
 
-  it('a single value stands for a list, as GraphQL has it', async () => {
+  it('of a single value is accepted as a list, as GraphQL specifies', async () => {
     const [id] = app.demo.notification_ids;
     const { json } = await app.graphql(mark(`notificationIds: "${id}"`));
     expect(json.data.markNotificationsRead.marked).toBeLessThanOrEqual(1);
   });
 });
 
-it('harms nobody', () => expectUnharmed(app));
+it('leaves the server unharmed', () => expectUnharmed(app));

@@ -227,7 +227,7 @@ it(`${CASES} drawn requests of seed ${SEED} are answered the same by v1 and by G
   }
 });
 
-it('what the specification of GraphQL has otherwise is what docs/v1.md names', async () => {
+it('the APIs differ as docs/v1.md lists, by the specification of GraphQL', async () => {
   const { rest, graphql } = twins;
   const ids = { organizationId: rest.demo.organization_id, projectId: rest.demo.project_id };
   // A field that is not declared is refused.

@@ -76,7 +76,7 @@ describe('a POST', () => {
       expectGraphql(await ask(body), 400, refused);
   });
 
-  it('of a persisted document of the draft of GraphQL over HTTP is told what to send', async () => {
+  it('with a documentId, as in the draft of GraphQL over HTTP, is refused with the supported forms', async () => {
     const refused = graphqlInvalid(
       'A `documentId` is not supported: send the document as `query`, or its hash in `extensions.persistedQuery`.',
     );
@@ -157,7 +157,7 @@ describe('a GET', () => {
     expect(await app.app.database.prisma.apiKey.count()).toBe(before);
   });
 
-  it('of HEAD is the same without a body', async () => {
+  it('has the same headers by HEAD, without a body', async () => {
     const [plain, head] = [await get(Q), await app.ask('HEAD', `/graphql?${Q}`)];
     expect({ status: head.status, text: head.text, type: head.headers['content-type'] }).toEqual({
       status: 200,
@@ -230,7 +230,7 @@ describe('Accept', () => {
     },
   );
 
-  it('a browser is shown the page, and nobody else', async () => {
+  it('of a browser returns the page, and of no other client', async () => {
     const browser = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
     const page = await app.ask('GET', '/graphql', { as: null, headers: { accept: browser } });
     expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
@@ -251,7 +251,7 @@ describe('a credential that is not valid', () => {
   );
 });
 
-it('harms nobody', () => expectUnharmed(app));
+it('leaves the server unharmed', () => expectUnharmed(app));
 
 it.each(Object.entries(graphqlDoors))('an empty operationName is none, through %s', async (_door, send) => {
   expect(verdictOf(await send(app, { query: 'query A { __typename }', operationName: '' }))).toEqual({ data: { __typename: 'Query' } });

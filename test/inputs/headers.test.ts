@@ -175,7 +175,7 @@ describe('If-Match', () => {
     '**',
     '""1""',
     'null',
-  ])('what is not a tag of ours: %s', async (tag) => {
+  ])('an invalid tag: %s', async (tag) => {
     const version = await currentVersion();
     const headers = { 'if-match': Buffer.from(tag.replaceAll('1', String(version))).toString('latin1') };
     expectRest(await app.ask('PUT', dashboard, { body: { name: 'x' }, headers }), 400, unreadable);
@@ -262,4 +262,4 @@ describe('other headers', () => {
   );
 });
 
-it('harms nobody', () => expectUnharmed(app));
+it('leaves the server unharmed', () => expectUnharmed(app));

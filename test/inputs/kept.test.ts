@@ -161,4 +161,4 @@ describe('members that v1 does not declare', () => {
   });
 });
 
-it('harms nobody', () => expectUnharmed(app));
+it('leaves the server unharmed', () => expectUnharmed(app));

@@ -82,7 +82,7 @@ async function askGraphql({ operation, input = {}, version, as = 'owner' }: Case
 }
 
 describe.each(Object.entries(inputs))('%s', (operation, cases) => {
-  it.each(whos)('answers %s the same in both APIs, whatever is wrong at once', async (as) => {
+  it.each(whos)('answers %s the same in both APIs, for any combination of problems', async (as) => {
     // By another version nothing is deleted that the other API is asked about afterwards.
     const versions = { update_dashboard: [undefined, 99], delete_dashboard: [99] }[operation] ?? [undefined];
     const combinations = Object.entries(placesOf()).flatMap(([where, changed]) =>
@@ -97,7 +97,7 @@ describe.each(Object.entries(inputs))('%s', (operation, cases) => {
   });
 });
 
-describe('what comes before the fields', () => {
+describe('the check before the fields', () => {
   const literal = (project: string, rest = '') =>
     `mutation { a: createDashboard(input: {organizationId: "${app.demo.organization_id}", projectId: "${project}", name: ""}) { dashboard { id } } ${rest} }`;
 
@@ -157,7 +157,7 @@ describe('what comes before the fields', () => {
     }
   });
 
-  it('is the access beside fields that are not executed, of which nothing is said', async () => {
+  it('is the access, whose refusal has no errors of fields that are not executed', async () => {
     const query = `query ($first: Int) {
       viewer { id } organization(id: "${app.demo.organization_id}") { name } __schema { queryType { name } }
       project(id: "${ABSENT_ID}") { instances(first: $first) { nodes { id } } }

@@ -72,7 +72,7 @@ describe('a path with', () => {
   it.each(spoilt)('$label: $path', ({ spoil, path }) => expectAbsent(spoil(fill(path, parameters()))));
 });
 
-describe('a path beside the APIs', () => {
+describe('a path outside of the APIs', () => {
   it.each([
     '/v1',
     '/v1/',
@@ -91,13 +91,13 @@ describe('a path beside the APIs', () => {
     expectAbsent(path),
   );
 
-  it('of 20,000 characters is no longer read', async () => {
+  it('of 20,000 characters is refused', async () => {
     const response = await app.ask('GET', `/v1/${'a'.repeat(20_000)}`);
     expectRest(response, 400, invalid('The request line and headers are too large.'));
   });
 });
 
-describe('a target with a number sign is not valid, whoever sends it', () => {
+describe('a target with a number sign is invalid', () => {
   const targets = ['/', '/v1', '/v1\\x', '/graphql', '/graphql?query={__typename}', '/metrics', '/health/live', '/docs', 'http://x/v1'];
   it.each([...paths, ...targets])('%s', async (path) => {
     const filled = fill(path, parameters());
@@ -186,7 +186,7 @@ describe('a method', () => {
     expectRest(await app.ask(method, fill(path, parameters()), { as: null }), 401, notProvided);
   }
 
-  it('asked for in a header stays what it is', async () => {
+  it('cannot be overridden by a header', async () => {
     const path = `${app.projectPath}/monitoring/dashboards/${app.demo.dashboards.public}`;
     const headers = { 'x-http-method-override': 'DELETE', 'x-http-method': 'DELETE', 'x-method-override': 'DELETE' };
     expectRest(await app.ask('POST', `${path}?_method=DELETE`, { headers }), 404, notFound);
@@ -222,4 +222,4 @@ describe('OPTIONS', () => {
   });
 });
 
-it('harms nobody', () => expectUnharmed(app));
+it('leaves the server unharmed', () => expectUnharmed(app));

@@ -109,7 +109,7 @@ describe('a query string', () => {
     expect({ status, json }).toEqual({ status: 400, json: { name: ['This field is required.'] } });
   });
 
-  it('of a page’s links is what was asked, with another page', async () => {
+  it('of a page’s links is that of the request, with another page', async () => {
     const { json } = await app.ask('GET', `${notifications}?page_size=50&x=a%20b&page=2&x=c`);
     const base = `${app.baseUrl}${notifications}?page_size=50&x=a+b&page=`;
     expect(json).toMatchObject({ next: `${base}3&x=c`, previous: `${base}1&x=c` });
@@ -117,4 +117,4 @@ describe('a query string', () => {
   });
 });
 
-it('harms nobody', () => expectUnharmed(app));
+it('leaves the server unharmed', () => expectUnharmed(app));

@@ -94,7 +94,7 @@ describe.each([
   });
 });
 
-it('may leave out what stands below its root field', async () => {
+it('a subscription may have conditional fields below its root field', async () => {
   const query = `${head} { ${feed} { __typename @include(if: $yes) ... on FeedReady @skip(if: $yes) { sequence } } }`;
   const { socket, until } = openSocket(app, '/graphql', {
     protocol: 'graphql-transport-ws',

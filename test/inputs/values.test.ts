@@ -249,10 +249,10 @@ describe.each(rows)('$label', ({ on, members, fields, graphql }) => {
   }
 });
 
-describe('what is refused', () => {
+describe('the server', () => {
   it('leaves no trace in the database', async () => {
     expect(await readAll()).toEqual(before);
   });
 
-  it('harms nobody', () => expectUnharmed(app));
+  it('is unharmed by refused values', () => expectUnharmed(app));
 });

@@ -198,7 +198,7 @@ describe('a variable', () => {
     expect((await send(inside, '{}')).text).toBe(kept('{"b":[null]}'));
   });
 
-  it('is looked at where it stands in a literal too', async () => {
+  it('is checked within a literal, too', async () => {
     const query = `mutation($w: JSON) { createDashboard(input: {organizationId: "${app.demo.organization_id}",
       projectId: "${app.demo.project_id}", name: "a", widgets: [$w]}) { dashboard { widgets } } }`;
     for (const value of ['"\\u0000"', '{"\\ud800":1}', '1e400']) {
@@ -317,7 +317,7 @@ it('an id in capitals is the same, and is answered in small letters', async () =
   });
 });
 
-it('of a list of hundreds of thousands of items no other error is told than that, of one with a thousand errors each', async () => {
+it('a list of hundreds of thousands of items has one error, and one of a thousand items an error for each', async () => {
   const { organization_id, project_id } = app.demo;
   const query = `mutation ($x: [Int!]!) { createDashboard(input: {organizationId: "${organization_id}", projectId: "${project_id}", name: "x", widgets: {a: $x}}) { dashboard { id } } }`;
   const fieldsOf = async (count: number) => (await app.graphql(query, { x: Array(count).fill('') })).json.errors[0].extensions.fields;
@@ -327,9 +327,9 @@ it('of a list of hundreds of thousands of items no other error is told than that
   expect(fields.x.slice(0, 2)).toEqual(['Item 1: A valid integer is required.', 'Item 2: A valid integer is required.']);
 });
 
-it('harms nobody', () => expectUnharmed(app));
+it('leaves the server unharmed', () => expectUnharmed(app));
 
-it('what one input requires is asked of its own variables, not of those of an input beside it', async () => {
+it('the required fields of an input are checked in its own variables, not in those of another input', async () => {
   const place = { organizationId: app.demo.organization_id, projectId: app.demo.project_id };
   const ticket = (name: string, number: number) =>
     `${name}: createWebsocketTicket(input: { organizationId: $o, projectId: $p, target: $t${number}, instanceId: $i${number} }) { path }`;

@@ -36,10 +36,10 @@ function expectResponses(responses: readonly WireResponse[], ...expected: Array<
     expect(headers).toMatchObject({ 'content-type': 'application/json', 'x-content-type-options': 'nosniff' });
 }
 
-describe('what is not an HTTP request', () => {
+describe('bytes that are not an HTTP request', () => {
   it.each<[string, () => string | Buffer, unknown]>([
     ['a method in lower case', () => get(overview).replace('GET', 'get'), noHttp],
-    ['a method that nobody knows', () => get(overview).replace('GET', 'FETCH'), noHttp],
+    ['an unknown method', () => get(overview).replace('GET', 'FETCH'), noHttp],
     ['no method', () => lines(`${overview} HTTP/1.1`, 'Host: x'), noHttp],
     ['another version', () => get(overview).replace('HTTP/1.1', 'HTTP/3.0'), noHttp],
     ['another protocol', () => get(overview).replace('HTTP/1.1', 'ICY/1.1'), noHttp],
@@ -55,11 +55,11 @@ describe('what is not an HTTP request', () => {
     ['NUL in a header', () => get(overview, 'A: a\0b'), noHttp],
     ['a lone carriage return in a header', () => get(overview, 'A: a\rB: b'), noHttp],
     ['a length that is not a number', () => get(overview, 'Content-Length: five'), noHttp],
-    ['a length below nothing', () => get(overview, 'Content-Length: -1'), noHttp],
+    ['a negative length', () => get(overview, 'Content-Length: -1'), noHttp],
     ['two lengths', () => get(overview, 'Content-Length: 5', 'Content-Length: 6'), noHttp],
     ['a length and chunks', () => get(overview, 'Content-Length: 5', 'Transfer-Encoding: chunked'), noHttp],
     ['chunks that are not the last coding', () => get(overview, 'Transfer-Encoding: chunked, gzip'), noHttp],
-    ['a coding that is none', () => get(overview, 'Transfer-Encoding: x'), noHttp],
+    ['an unknown coding', () => get(overview, 'Transfer-Encoding: x'), noHttp],
     ['headers of 20,000 characters', () => get(overview, `A: ${'a'.repeat(20_000)}`), tooLong],
     ['a path of 20,000 characters', () => get(`/${'a'.repeat(20_000)}`), tooLong],
     ['a path without an end', () => `GET /${'a'.repeat(100_000)}`, tooLong],
@@ -71,7 +71,7 @@ describe('what is not an HTTP request', () => {
     await wire.closed();
   });
 
-  it('a chunk that is none, in the middle of a body', async () => {
+  it('a malformed chunk in the middle of a body', async () => {
     const head = lines(
       `POST ${dashboards} HTTP/1.1`,
       'Host: x',
@@ -84,7 +84,7 @@ describe('what is not an HTTP request', () => {
     expect(JSON.parse(response?.body ?? '')).toMatchObject({ code: 'invalid_request' });
   });
 
-  it('is hung up on, even if the client does not hang up', async () => {
+  it('end the connection, even if the client keeps its side open', async () => {
     const wire = await openWire(app.baseUrl, { allowHalfOpen: true });
     wire.write('rubbish\r\n\r\n');
     expectResponses(await wire.receive(1), [400, noHttp]);
@@ -99,7 +99,7 @@ describe('what is not an HTTP request', () => {
   });
 });
 
-describe('what is an unusual HTTP request', () => {
+describe('an unusual HTTP request', () => {
   const handshake = [
     'Connection: Upgrade',
     'Upgrade: websocket',
@@ -188,12 +188,12 @@ describe('what is an unusual HTTP request', () => {
     expectResponses(await exchange(get('*')), [404, notFound]);
   });
 
-  it('with an expectation that nobody has', async () => {
+  it('with an unknown expectation', async () => {
     const [response] = await exchange(get(overview, 'Expect: a-miracle'));
     expect(response?.status).toBe(200);
   });
 
-  it('with a body that waits to be asked for', async () => {
+  it('with a body that waits for 100 Continue', async () => {
     const wire = await openWire(app.baseUrl);
     const headers = ['Content-Type: application/json', 'Content-Length: 2', 'Expect: 100-continue'];
     wire.write(lines(`POST ${dashboards} HTTP/1.1`, 'Host: x', credential, ...headers));
@@ -203,7 +203,7 @@ describe('what is an unusual HTTP request', () => {
     wire.socket.destroy();
   });
 
-  it('with a body for GET, which nobody reads', async () => {
+  it('with a body for GET, which is ignored', async () => {
     const [first, second] = await exchange(`${get(overview, 'Content-Length: 5')}{"a":${get(overview)}`, 2);
     expect([first?.status, second?.status]).toEqual([200, 200]);
   });
@@ -216,7 +216,7 @@ describe('what is an unusual HTTP request', () => {
     },
   );
 
-  it.each(['Sec-WebSocket-Key: x', 'Sec-WebSocket-Version: 12'])('that asks for a socket in a wrong way: %s', async (header) => {
+  it.each(['Sec-WebSocket-Key: x', 'Sec-WebSocket-Version: 12'])('with an invalid handshake of a WebSocket: %s', async (header) => {
     const [name = ''] = header.split(':');
     const others = handshake.filter((line) => !line.startsWith(name));
     const wire = await openWire(app.baseUrl);
