@@ -9,7 +9,7 @@ const ROWS = 20_000;
 
 const workers = `SELECT count(*)::int AS working FROM pg_stat_activity WHERE query LIKE 'autovacuum:%public.projects%'`;
 
-test('a migration of a table that is being vacuumed ends the vacuum, as PostgreSQL does it for whoever waits long enough', async () => {
+test('a migration of a table that is being vacuumed ends the vacuum', async () => {
   const cluster = await openCluster();
   onTestFinished(cluster.close);
   const client = await connectTo(cluster.url);

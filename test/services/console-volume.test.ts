@@ -143,7 +143,7 @@ async function standstill(read: () => number): Promise<number> {
   }
 }
 
-it('a client that stops reading makes the console wait, and gets all of it when it goes on', async () => {
+it('a client that stops reading pauses the console, and receives all output when it resumes', async () => {
   const ends = await open();
   ends.socket.pause();
   const volume = 96 * 2 ** 20;
@@ -175,7 +175,7 @@ it('a client that stops reading makes the console wait, and gets all of it when 
   ends.socket.terminate();
 });
 
-it('a console that stops reading makes the client wait, and gets all of it when it goes on', async () => {
+it('a console that stops reading pauses the client, and receives all input when it resumes', async () => {
   const ends = await open();
   ends.line.pause();
   const volume = 96 * 2 ** 20;

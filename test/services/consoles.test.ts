@@ -92,7 +92,7 @@ function speakOn() {
 }
 
 describe('a session', () => {
-  it('is taken over by whichever replica its client comes back to, and of its output nothing is lost or doubled', async () => {
+  it('moves to the replica to which its client reconnects, without lost or repeated output', async () => {
     const speaker = speakOn();
     const heard: Buffer[] = [];
     const received = () => heard.reduce((sum, { length }) => sum + length, 0);
@@ -126,7 +126,7 @@ describe('a session', () => {
     console.socket.terminate();
   });
 
-  it('goes on at another replica when its own stops, before it has stopped and after', async () => {
+  it('continues at another replica while its own stops, and after that', async () => {
     for (const isAfter of [false, true]) {
       const calls = guest.connections();
       const console = await open(0);
@@ -149,7 +149,7 @@ describe('a session', () => {
     }
   });
 
-  it('outlives its replica: what that kept is lost, and that is told', async () => {
+  it('survives its replica, whose lost output is reported', async () => {
     const console = await open(0);
     await guest.called();
     guest.say('lost with it');
@@ -172,7 +172,7 @@ describe('a session', () => {
     ['the same replica', 1],
     ['the first', 0],
     ['another', 2],
-  ])('that a replica could not take over, as the database went away, goes on at %s with all that was kept', async (_name, next) => {
+  ])('that a replica could not take over in an outage of the database continues at %s with all its output', async (_name, next) => {
     const console = await open(0);
     const id = console.sessionId();
     await guest.called();
@@ -197,7 +197,7 @@ describe('a session', () => {
     again.socket.terminate();
   });
 
-  it('that is asked for at one replica while another waits for its output goes to the last that was asked', async () => {
+  it('that two replicas claim goes to the last one', async () => {
     const console = await open(0);
     const id = console.sessionId();
     await guest.called();
@@ -221,7 +221,7 @@ describe('a session', () => {
     last.socket.terminate();
   });
 
-  it('that went on without the output of a replica that was held up takes none of it later', async () => {
+  it('that continues without the output of a suspended replica ignores it later', async () => {
     const console = await open(0);
     const id = console.sessionId();
     await guest.called();
@@ -248,7 +248,7 @@ describe('a session', () => {
     third.socket.terminate();
   });
 
-  it('is not ended by a replica that was held up, after another has gone on with it', async () => {
+  it('is not ended by a replica that was suspended, after another has continued it', async () => {
     const console = await open(0);
     const id = console.sessionId();
     const line = await guest.called();
@@ -271,7 +271,7 @@ describe('a session', () => {
     second.socket.terminate();
   });
 
-  it('is ended by way of any replica, within a second, and counted to the end', async () => {
+  it('can be ended through any replica, within a second, with its final counts', async () => {
     const console = await open(0);
     await guest.called();
     guest.say('twelve bytes');
@@ -289,7 +289,7 @@ describe('a session', () => {
     await expect.poll(() => readSession(console.sessionId())).toMatchObject({ end_reason: 'ended', in: 4, out: 12 });
   });
 
-  it('of a serial console is the only one, also among replicas', async () => {
+  it('of a serial console is the only one across replicas', async () => {
     const first = await open(0);
     await guest.called();
     const second = await open(1, { as: 'admin' });
@@ -302,7 +302,7 @@ describe('a session', () => {
     second.socket.terminate();
   });
 
-  it('is one of so many that a user may have, however many ask for one at once', async () => {
+  it('counts towards the quota of its user, for any number of concurrent requests', async () => {
     await setEndpoint('vnc');
     const consoles = await Promise.all(Array.from({ length: 20 }, (_, index) => open(index)));
     const closes: unknown[] = [];
@@ -314,7 +314,7 @@ describe('a session', () => {
   });
 });
 
-it('while the database is away a console goes on, and what happens to it is entered afterwards', async () => {
+it('a console continues in an outage of the database, and its record is updated afterwards', async () => {
   const console = await open(0);
   await guest.called();
   replica(0).database.cut();
@@ -329,7 +329,7 @@ it('while the database is away a console goes on, and what happens to it is ente
   await expect.poll(() => readSession(console.sessionId())).toMatchObject({ end_reason: 'console_closed', in: 5, out: 5 });
 });
 
-it('a replica that stops while the database is away ends with 0, also where the end of a console was not entered', async () => {
+it('a replica that stops in an outage of the database exits with 0, also if the end of a console was not saved', async () => {
   const console = await open(0);
   await guest.called();
   replica(0).database.cut();

@@ -86,7 +86,7 @@ it('has samples of every type that a column has', () => {
   expect(types.filter(({ name, isEnum }) => !isEnum && !(name in samples)).map(({ name }) => name)).toEqual([]);
 });
 
-it('answers as pg does, for every type, one by one, as lists and as null', async () => {
+it('decodes every type like pg, as single values, as lists and as null', async () => {
   let compared = 0;
   for (const { name, isEnum, values } of types) {
     const texts = isEnum ? values : (samples[name] ?? []);
@@ -105,7 +105,7 @@ it('answers as pg does, for every type, one by one, as lists and as null', async
   expect(compared).toBeGreaterThan(100);
 });
 
-it('answers as pg does with all columns of a type in one row, many rows, and none', async () => {
+it('decodes rows with all columns of a type like pg, in one row, many rows, and none', async () => {
   for (const { name, isEnum, values } of types.filter((type) => type.name !== 'int8')) {
     const texts = isEnum ? values : (samples[name] ?? []);
     const list = texts.map((text) => pg.escapeLiteral(text)).join(', ');
@@ -119,7 +119,7 @@ it('answers as pg does with all columns of a type in one row, many rows, and non
   }
 });
 
-it('answers lists as pg does, of the types of which a column has lists or a statement makes some', async () => {
+it('decodes lists like pg, of the types that are read as lists', async () => {
   for (const name of ['text', 'uuid']) {
     const list = (samples[name] ?? []).map((text) => pg.escapeLiteral(text)).join(', ');
     for (const array of [`ARRAY[${list}, NULL]`, 'ARRAY[]', 'NULL']) {
@@ -163,7 +163,7 @@ const given: Readonly<Record<string, readonly Parameter[]>> = {
   json: ['{"b":1,"a":[null]}', 'null'],
 };
 
-it('sends what pg sends, for every kind of value, alone and in lists', async () => {
+it('encodes every kind of value like pg, alone and in lists', async () => {
   for (const [type, values] of Object.entries(given)) {
     for (const value of values) {
       const select = `SELECT $1::${type}::text AS text`;
@@ -173,7 +173,7 @@ it('sends what pg sends, for every kind of value, alone and in lists', async () 
   }
 });
 
-it('refuses what has no one form before anything is sent, and the connection goes on', async () => {
+it('rejects an ambiguous value before anything is sent, and the connection stays usable', async () => {
   // biome-ignore lint/suspicious/noExplicitAny: values that TypeScript would reject
   const wrong: any[] = [{ a: 1 }, [{ a: 1 }], Symbol('x'), () => 1, 1n, new Map(), new Date(Number.NaN)];
   for (const value of wrong) {

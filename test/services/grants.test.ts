@@ -229,7 +229,7 @@ describe('the gateway, with its own role', () => {
     expect(refused).toEqual([]);
   });
 
-  it('redeems a ticket, and tells the feed of what the notifier writes', async () => {
+  it('redeems a ticket, and delivers the notifier’s notifications', async () => {
     const { json } = await app.ask('POST', `${app.projectPath}/websocket-tickets`, { body: { target: 'notifications' } });
     const socket = new WebSocket(`${app.baseUrl.replace('http', 'ws')}${json.path}?ticket=${json.ticket}`);
     const told: Array<{ type: string; notification?: { title: string } }> = [];
@@ -242,7 +242,7 @@ describe('the gateway, with its own role', () => {
     socket.terminate();
   });
 
-  it('carries a console where the compute service has written that one listens, which the gateway could not', async () => {
+  it('connects a console with an endpoint of the compute service, which it cannot write itself', async () => {
     const { database } = app.app;
     const instance = app.demo.instances.eligible;
     const guest = await openGuest((line) => line.write('hello'));
@@ -285,7 +285,7 @@ describe('the gateway, with its own role', () => {
     await guest.close();
   });
 
-  it('makes, uses and revokes keys, publishes, and tidies up', async () => {
+  it('makes, uses and revokes keys, publishes, and cleans up', async () => {
     const { json: made } = await app.graphql(
       'mutation { createApiKey(input: { name: "made" }) { key apiKey { id } } }',
       {},
@@ -327,7 +327,7 @@ describe('the gateway, with its own role', () => {
     expect(await pruneNotifications(app.app.database, 3)).toBeGreaterThan(0);
   });
 
-  it('has no say in what other services write', async () => {
+  it('cannot write the columns of other services', async () => {
     const denied = [
       'UPDATE instances SET throttled = true',
       'INSERT INTO projects (organization_id, name) SELECT id, name FROM organizations',
@@ -344,7 +344,7 @@ describe('the gateway, with its own role', () => {
   });
 });
 
-describe('a right that was not granted', () => {
+describe('a missing right', () => {
   const open = async (rights: Parameters<typeof listRights>[0] | null, role: Role = 'gateway') => {
     const lifecycle = new Lifecycle();
     const options = rights ? { rights: listRights(rights) } : {};
@@ -368,13 +368,13 @@ describe('a right that was not granted', () => {
     await expect(started.finally(() => as('owner', grant))).rejects.toThrow(typeof said === 'string' ? sentence(said) : said);
   });
 
-  it('of old console records is needed only where they are deleted', async () => {
+  it('to delete console records matters only where they are deleted', async () => {
     await expect(open({ deletesConsoleRecords: true })).rejects.toThrow(sentence('DELETE on console_sessions'));
     await expect(open({ deletesConsoleRecords: false })).resolves.toBeUndefined();
     await expect(open({ deletesConsoleRecords: true }, 'owner')).resolves.toBeUndefined();
   });
 
-  it('is not needed by a command', async () => {
+  it('does not matter to a command', async () => {
     await as('owner', `REVOKE INSERT ON kept_answers FROM ${nameOf('gateway')}`);
     await expect(open(null).finally(() => as('owner', grant))).resolves.toBeUndefined();
   });
@@ -396,7 +396,7 @@ describe('a right that was not granted', () => {
   });
 });
 
-it('the operator lists, and adds and revokes keys, with the role of the gateway, and changes who has access with that of the owner', async () => {
+it('the operator lists, and adds and revokes keys, with the role of the gateway, and changes access with that of the owner', async () => {
   const gateway = app.app.database;
   const lifecycle = new Lifecycle();
   try {
@@ -437,7 +437,7 @@ it('the operator lists, and adds and revokes keys, with the role of the gateway,
 });
 
 describe('the accounts', () => {
-  it('makes users, organizations and projects, which are there at once, and removes them with all that is in them', async () => {
+  it('makes users, organizations and projects, which are visible at once, and removes them with all their content', async () => {
     const [user] = await as('accounts', `INSERT INTO users (email, name) VALUES ('new@new.example', 'New') RETURNING id`);
     const [organization] = await as('accounts', `INSERT INTO organizations (name) VALUES ('New') RETURNING id`);
     const [project] = await as('accounts', `INSERT INTO projects (organization_id, name) VALUES ($1, 'New') RETURNING id`, [
@@ -533,7 +533,7 @@ describe('the compute service', () => {
 });
 
 describe('the billing', () => {
-  it('decides whether the trial is offered', async () => {
+  it('determines whether the trial is offered', async () => {
     const { organization_id: organizationId, instances } = app.demo;
     const id = instances.eligible;
     const offer = async () => (await app.ask('GET', `${app.projectPath}/compute/instances/${id}/backup-trial`)).json;
@@ -589,7 +589,7 @@ describe('the notifier', () => {
   });
 });
 
-describe('what a service may not', () => {
+describe('a statement beyond the rights of a service', () => {
   const denied: Record<(typeof services)[number], readonly string[]> = {
     accounts: [
       'SELECT FROM notifications',
@@ -624,7 +624,7 @@ describe('what a service may not', () => {
     ],
   };
 
-  it.each(services)('%s: is refused, and nothing of it is left', async (service) => {
+  it.each(services)('of %s is refused, and has no effect', async (service) => {
     const everyone = ['api_keys', 'websocket_tickets', 'dashboards', 'notification_states', 'notification_reads', '_prisma_migrations'];
     const reads = everyone.map((table) => `SELECT FROM ${table}`);
     const makes = [
@@ -637,7 +637,7 @@ describe('what a service may not', () => {
     expect(await refusal(service, 'SELECT prune_notification_log(uuid_v7(), now(), 1)')).toBe(INSUFFICIENT_PRIVILEGE);
   });
 
-  it('a function that lends the rights of its owner names its schemas, and nobody else can make a trigger of it', async () => {
+  it('cannot use a SECURITY DEFINER function, which names its schemas and is executable by its owner alone', async () => {
     const lenders = `SELECT proname::text AS name, proconfig AS settings FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND prosecdef`;
     for (const { name, settings } of await as(null, lenders)) {
       expect(settings, String(name)).toEqual(['search_path=public, pg_temp']);

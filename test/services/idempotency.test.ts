@@ -95,7 +95,7 @@ async function killAtGate(replica: Replica): Promise<void> {
   await until(async () => (await select('SELECT count(*) FROM pg_stat_activity WHERE pid = ANY ($1)', pids)) === 0);
 }
 
-it('20 requests at once on two replicas are done once, and answered alike; a restart changes nothing', async () => {
+it('20 concurrent requests with a key on two replicas are executed once, with the same response, also after a restart', async () => {
   for (const body of [{ name: 'many' }, { name: 'many by default', is_default: true }]) {
     const key = randomUUID();
     const responses = await Promise.all(Array.from({ length: 20 }, (_, index) => create(index % 2 === 0 ? first : second, key, body)));
@@ -110,7 +110,7 @@ it('20 requests at once on two replicas are done once, and answered alike; a res
   }
 });
 
-it('a replica that is killed between the commit and the response: the next one answers, and nothing is done twice', async () => {
+it('after a replica is killed between the commit and the response, the next one answers without repeating the work', async () => {
   const body = { name: 'committed', is_default: true, widgets: [{ a: 1 }] };
   const key = randomUUID();
   await closeGate('NEW.is_answered');
@@ -128,7 +128,7 @@ it('a replica that is killed between the commit and the response: the next one a
   expect(await countBoards('committed')).toBe(1);
 });
 
-it('a replica that is killed before the commit: whoever waits for it does what it did not', async () => {
+it('after a replica is killed before the commit, a waiting request does the work', async () => {
   const body = { name: 'uncommitted' };
   const key = randomUUID();
   await closeGate('NOT NEW.is_answered');

@@ -153,7 +153,7 @@ async function subscribe(count: number, after: number, name: string): Promise<Su
   return { transport, received, ready, socket };
 }
 
-it('owes a socket that does not read one write, and delivers everything when it does', { timeout: 600_000 }, async () => {
+it('buffers one write for a socket that does not read, and delivers everything when it does', { timeout: 600_000 }, async () => {
   const [sockets, subscriptions, count] = [2, 15, 6];
   const last = await readLast();
   const all: Subscriber[] = [];
@@ -173,7 +173,7 @@ it('owes a socket that does not read one write, and delivers everything when it 
   expect(read).toBeLessThan(MOST_GROWTH);
 });
 
-it('owes a client of server-sent events that does not read a few events', { timeout: 300_000 }, async () => {
+it('buffers a few events for a stream that is not read', { timeout: 300_000 }, async () => {
   const last = await readLast();
   const { organization_id, project_id, users } = server.demo;
   const query = `subscription { notificationFeed(organizationId: "${organization_id}", projectId: "${project_id}", after: ${last - COUNT}) {

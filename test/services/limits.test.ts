@@ -45,7 +45,7 @@ function expectExactly(limit: number, windowSeconds: number, replies: readonly R
   }
 }
 
-it('of 6,000 requests of one user, over 64 connections to two replicas, exactly 5,000 are admitted', async () => {
+it('exactly 5,000 of 6,000 requests of one user are admitted, over 64 connections to two replicas', async () => {
   const { token, api_key } = fleet.demo.users.member;
   const json = { 'content-type': 'application/json' };
   const kinds: Sending[] = [
@@ -59,13 +59,13 @@ it('of 6,000 requests of one user, over 64 connections to two replicas, exactly 
   expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200, 404, 429]));
 });
 
-it('of 200 anonymous requests from one address to two replicas, exactly 60 are admitted', async () => {
+it('exactly 60 of 200 anonymous requests from one address to two replicas are admitted', async () => {
   const kinds: Sending[] = [{ path: '/v1/nothing' }, { path: '/v1/nothing', headers: { authorization: 'Bearer mistyped' } }];
   // All requests fall into one window, which begins with the first.
   expectExactly(60, 60, await sendToBoth(200, kinds));
 });
 
-it('a budget outlives the replicas: who has none left has none after their restart', async () => {
+it('a spent budget survives a restart of the replicas', async () => {
   const headers = { authorization: `Bearer ${fleet.demo.users.outsider.token}` };
   const [first] = await sendToBoth(1, [{ path: '/v1/nothing', headers }]);
   expect(leftOf(first as Reply)).toBe(4_999);

@@ -189,7 +189,7 @@ async function fillCaches(): Promise<void> {
   await crowd.sendAll(bodies.map((body) => ({ method: 'POST', path: '/graphql', headers, body })));
 }
 
-it(`holds no more after a long churn than before it (MEMORY_SEED=${seed})`, {
+it(`uses no more memory after a long churn than before it (MEMORY_SEED=${seed})`, {
   timeout: WARM_UP_MS + CHURN_MS + 120_000,
 }, async () => {
   const random = seededRandom(seed);

@@ -44,7 +44,7 @@ async function expectService(): Promise<void> {
   }
 }
 
-it('a database that is dropped is an outage, with one line in the log, and no other for each request', async () => {
+it('a dropped database is an outage, with one line in the log, and none for each request', async () => {
   const { server, template } = needPostgres();
   const name = new URL(url).pathname.slice(1);
   app.logLines.length = 0;
@@ -62,7 +62,7 @@ it('a database that is dropped is an outage, with one line in the log, and no ot
   await expectService();
 });
 
-it('a database without tables is an outage, which the log explains once, and which ends when they are back', async () => {
+it('a database without tables is an outage with one line in the log, and ends when they are back', async () => {
   await expectService();
   app.logLines.length = 0;
   await execute(url, 'ALTER SCHEMA public RENAME TO kept; CREATE SCHEMA public');
@@ -76,7 +76,7 @@ it('a database without tables is an outage, which the log explains once, and whi
   expect(logged('a dependency is back')).toHaveLength(1);
 });
 
-it('tables that are still being filled are an outage too, and no user is told that their key is unknown', async () => {
+it('tables without their rows are an outage, and no key is rejected as unknown', async () => {
   const names = (await execute(url, `SELECT tablename FROM pg_tables WHERE schemaname = 'public'`)).map(({ tablename }) => tablename);
   const copies = names.map((name) => `CREATE TABLE public.${name} (LIKE kept.${name})`).join(';');
   await execute(url, `ALTER SCHEMA public RENAME TO kept; CREATE SCHEMA public; ${copies}`);
@@ -87,7 +87,7 @@ it('tables that are still being filled are an outage too, and no user is told th
   await expectService();
 });
 
-it('pg_restore --clean, beside a server: nothing is an internal error, and all is there again', async () => {
+it('requests during pg_restore --clean are unavailable, without internal errors, and succeed afterwards', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'portico-test-'));
   const file = join(folder, 'dump');
   await run('pg_dump', ['--format=custom', `--file=${file}`, url]);
@@ -111,7 +111,7 @@ it('pg_restore --clean, beside a server: nothing is an internal error, and all i
   await expectService();
 });
 
-it('a statement that names a table or a column which was never there stays a defect, and the server ready', async () => {
+it('a statement with a table or a column that never existed stays a defect, and the server ready', async () => {
   await execute(url, 'ALTER TABLE tasks RENAME COLUMN created TO made');
   app.logLines.length = 0;
   const { status, json } = await requests.GraphQL();

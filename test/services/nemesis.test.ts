@@ -261,7 +261,7 @@ async function readLogs(): Promise<Map<string, Array<Entry & { title: string }>>
   return logs;
 }
 
-it(`loses, doubles and mixes up nothing in ${seconds} seconds of trouble (NEMESIS_SEED=${seed})`, {
+it(`loses, repeats and mixes up no notification in ${seconds} seconds of faults (NEMESIS_SEED=${seed})`, {
   timeout: seconds * 1000 + 180_000,
 }, async () => {
   const random = seededRandom(seed);

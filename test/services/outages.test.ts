@@ -174,7 +174,7 @@ const outages: Outage[] = [
   { name: 'terminating its backends in mid-query, again and again', begin: terminateBackends, end: terminateBackends, isTotal: false },
 ];
 
-it.each(outages)('a PostgreSQL that is $name: 503 in time, no socket lost, and over by itself', async (outage) => {
+it.each(outages)('a PostgreSQL that is $name: 503 in time, no socket lost, and automatic recovery', async (outage) => {
   const loop = monitorEventLoopDelay({ resolution: 5 });
   loop.enable();
   const traffic = startTraffic();

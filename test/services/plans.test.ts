@@ -142,7 +142,7 @@ test.each(['big', 'ordinary'] as const)('no query scans a large table, in the %s
   expect(problems).toEqual([]);
 });
 
-test('no list does behind a cursor, before one, or at its end', async () => {
+test('no list scans a large table after a cursor, before one, or at its end', async () => {
   const ids = await idsOf(projects.big);
   const problems: string[] = [];
   for (const operation of operations.filter(({ variables }) => variables.some(({ name }) => name === 'after'))) {
@@ -166,7 +166,7 @@ test.each(['big', 'ordinary'] as const)('no mutation scans a large table, in the
   expect(problems).toEqual([]);
 });
 
-test('neither do the feed, tickets, the jobs and consoles', async () => {
+test('the feed, tickets, jobs and consoles do not scan a large table', async () => {
   const { database } = app.app;
   const { instance_id } = await idsOf(projects.big);
   const place = { projectId: projects.big, userId, instanceId: String(instance_id) };
@@ -245,7 +245,7 @@ test('a plan that was made while its tables were empty is right when they have g
   }
 });
 
-test('a scan is seen where there is one', async () => {
+test('the check detects a scan', async () => {
   const scan = await findScans('scan', () => app.app.database.prisma.task.findMany({ where: { error: 'nothing like it' } }));
   expect(scan.map((problem) => problem.replace(/:.*/, ''))).toContain('scan scans tasks');
 });

@@ -59,7 +59,7 @@ afterAll(async () => {
   await proxy?.close();
 });
 
-it('a PostgreSQL that is away behind PgBouncer is away: one line in the log, and requests fail without asking', async () => {
+it('an outage of PostgreSQL behind PgBouncer has one line in the log, and requests fail without a connection', async () => {
   const statuses = new Set<number>();
   let isOver = false;
   const keepAsking = async () => {

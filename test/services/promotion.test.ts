@@ -23,7 +23,7 @@ afterAll(async () => {
 
 const mutation = 'mutation ($input: PublishNotificationInput!) { publishNotification(input: $input) { notification { id sequence } } }';
 
-it('a synchronous standby takes over: nothing acknowledged is lost, and feeds go on over their open sockets', async () => {
+it('the promotion of a synchronous standby loses no acknowledged write, and feeds continue over their open sockets', async () => {
   const fleet = await openFleet({ count: 1, databaseUrl: primary.url, redisUrl: null });
   const { demo, replicas } = fleet;
   const [replica] = replicas;

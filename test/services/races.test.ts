@@ -84,7 +84,7 @@ function tally(responses: readonly TestResponse[]): Record<number, number> {
   return counts;
 }
 
-it(`${WRITERS} writers of one dashboard who read, add their mark and write with If-Match: no mark is lost`, async () => {
+it(`${WRITERS} concurrent writers of one dashboard with If-Match lose no update`, async () => {
   const id = await createDashboard({ description: '' });
   const path = `${dashboards()}/${id}`;
   let conflicts = 0;
@@ -106,7 +106,7 @@ it(`${WRITERS} writers of one dashboard who read, add their mark and write with 
   expect(conflicts).toBeGreaterThan(0);
 });
 
-it(`${WRITERS} writers with and without If-Match at once: each that succeeds counts once`, async () => {
+it(`${WRITERS} concurrent writers with and without If-Match: each success counts once`, async () => {
   const path = `${dashboards()}/${await createDashboard()}`;
   const responses = await atOnce(WRITERS, (index) =>
     send(index, 'PUT', path, { name: `writer ${index}` }, index % 2 === 0 ? { 'if-match': '"1"' } : {}),
@@ -119,7 +119,7 @@ it(`${WRITERS} writers with and without If-Match at once: each that succeeds cou
   expect(versions.sort((a, b) => a - b)).toEqual(Array.from({ length: written }, (_, index) => index + 2));
 });
 
-it(`${WRITERS} who set, create and delete defaults at once: one default at most, and the last one who stays`, async () => {
+it(`${WRITERS} concurrent writers that set, create and delete defaults leave one default at most, the last that stays`, async () => {
   const random = seededRandom(seed);
   for (let round = 0; round < 3; round += 1) {
     const ids = await atOnce(20, () => createDashboard());
@@ -237,7 +237,7 @@ interface Row {
   readonly count: number;
 }
 
-it('writers at once never go beyond a quota, however they come', { timeout: 300_000 }, async () => {
+it('concurrent writers never exceed a quota, by any operation', { timeout: 300_000 }, async () => {
   const { organization_id, users } = fleet.demo;
   const [made] = await execute(
     databaseUrl,

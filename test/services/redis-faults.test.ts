@@ -149,7 +149,7 @@ const faults: Fault[] = [
   },
 ];
 
-it.each(faults)('a Redis that is $name is hardly felt, costs no notification, and is used again afterwards', async (fault) => {
+it.each(faults)('a Redis that is $name hardly slows requests, loses no notification, and is used again afterwards', async (fault) => {
   expect(await waitFor(isWhole, WHOLE_WITHIN_MS)).toBe(true);
   const reads = startReads();
   const writes = startWrites();

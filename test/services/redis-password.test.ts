@@ -10,7 +10,7 @@ import { findLowPort } from '../support/ports.ts';
 const folder = mkdtempSync(join(tmpdir(), 'portico-redis-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-it('the Redis of compose.yaml asks for its password, which no list of processes shows', async () => {
+it('the Redis of compose.yaml requires its password, which no list of processes shows', async () => {
   const port = await findLowPort();
   const password = 'b1946ac92492d2347c6235b4d2611184';
   // The script of compose.yaml, with the test's own folder and port.

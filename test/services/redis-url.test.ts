@@ -22,7 +22,7 @@ it('a database that Redis does not have is an outage, and no other is used for i
   await app.close();
 });
 
-it('a database that it has is used', async () => {
+it('a database that Redis has is used', async () => {
   const app = await startApp({ REDIS_URL: `${redis.url}/9`, REDIS_PREFIX: 'here' });
   await expect.poll(() => readRedis(app)).toBe('up');
   await app.ask('GET', '/v1/nothing', { as: null });
@@ -50,7 +50,7 @@ it('a primary that has become a replica is an outage, until it or another one ta
   await app.close();
 });
 
-it('each node of a Redis Cluster is an outage, though it answers for some keys, and the log says so once', async () => {
+it('a node of a Redis Cluster is an outage, though it answers for some keys, with one line in the log', async () => {
   const settings = { 'cluster-enabled': 'yes' };
   const nodes = [await openRedis(settings), await openRedis(settings)];
   const [first, second] = nodes as [RedisServer, RedisServer];
@@ -81,7 +81,7 @@ it('each node of a Redis Cluster is an outage, though it answers for some keys, 
   }
 });
 
-it('a Redis that ends is away, and the log says that the connection was closed', async () => {
+it('a Redis that ends is an outage, with a closed connection in the log', async () => {
   const ending = await openRedis();
   const app = await startApp({ REDIS_URL: ending.url, REDIS_PREFIX: 'ending' });
   await expect.poll(() => readRedis(app)).toBe('up');
@@ -106,7 +106,7 @@ const withoutRights = [
   { name: 'publish', kill: 'normal' },
 ] as const;
 
-it.each(withoutRights)('the rights of the guide suffice; without $name Redis is away until that is given', async ({ name, kill }) => {
+it.each(withoutRights)('the rights of the guide suffice; without $name Redis is down until it is granted', async ({ name, kill }) => {
   const setUser = (...rights: string[]) => redis.run('ACL', 'SETUSER', 'portico', ...rights);
   await setUser('reset', 'on', '>secret', ...guided());
   const url = redis.url.replace('redis://', 'redis://portico:secret@');

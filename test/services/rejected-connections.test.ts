@@ -77,7 +77,7 @@ it('a database that accepts no connections is an outage once none is open, and o
   await expect.poll(async () => [await readOverview(app), await readState(app)]).toEqual([200, [200, '1']]);
 });
 
-it('after a write to a server that took none, every connection is replaced: they may lead to its successor', async () => {
+it('a refused write to a read-only server replaces every connection, as they may lead to its successor', async () => {
   const url = await copyTemplate();
   const name = new URL(url).pathname.slice(1);
   const administer = (sql: string) => execute(databaseUrl(url, 'postgres'), sql);

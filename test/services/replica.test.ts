@@ -75,14 +75,14 @@ async function readNewest({ baseUrl }: Gateway): Promise<string> {
 /** The gateway at which a client can read its writes up to a position: the standby's, or the primary's if the standby lags too far. */
 const placeFor = async (position: string, patienceMs: number) => ((await standby.reaches(position, patienceMs)) ? there : here);
 
-it('a standby that keeps up has what was written a moment before', async () => {
+it('a standby that keeps up has the latest write', async () => {
   await publish('told at once');
   const place = await placeFor(await positionOf(cluster.url), SURELY_MS);
   expect(place).toBe(there);
   expect(await readNewest(place)).toBe('told at once');
 });
 
-it('a standby that lags does not have what the client wrote: with the position of the write it reads at the primary', async () => {
+it('a lagging standby lacks the client’s write, whose position leads the read to the primary', async () => {
   await publish('before the lag');
   expect(await standby.reaches(await positionOf(cluster.url), SURELY_MS)).toBe(true);
   await standby.pause();
@@ -94,7 +94,7 @@ it('a standby that lags does not have what the client wrote: with the position o
   expect(await readNewest(place)).toBe('behind the lag');
 });
 
-it('a read that waits for the position finds the write on the standby, as soon as that has it', async () => {
+it('a read that waits for the position finds the write on the standby', async () => {
   await standby.pause();
   await publish('waited for');
   const reached = standby.reaches(await positionOf(cluster.url), SURELY_MS);
@@ -103,7 +103,7 @@ it('a read that waits for the position finds the write on the standby, as soon a
   expect(await readNewest(there)).toBe('waited for');
 });
 
-it('who has lost a project is still let in by a standby that lags: access is asked of the primary', async () => {
+it('a lagging standby still admits a user who has lost a project, so that access must be read from the primary', async () => {
   const open = ({ baseUrl }: Gateway) => fetch(`${baseUrl}${projectPath()}/compute/overview`, { headers: headersOf('viewer') });
   const ofViewer = `project_id = '${demo.project_id}' AND user_id = '${demo.users.viewer.id}'`;
   await standby.pause();
@@ -119,7 +119,7 @@ it('who has lost a project is still let in by a standby that lags: access is ask
   );
 });
 
-it('a feed on a standby that lags takes the client’s cursor for a gap, and tells twice: positions are asked of the primary', async () => {
+it('a feed on a lagging standby delivers a gap and a repeated entry, so that positions must be read from the primary', async () => {
   await standby.pause();
   const sequence = await publish('known to the client');
   const path = `${projectPath()}/notifications/ws?after=${sequence}`;

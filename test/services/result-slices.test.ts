@@ -8,7 +8,7 @@ import { connectTo } from '../support/sql.ts';
 /** What Node reads at once, and the slice before it. */
 const MOST_BYTES = 128 * 1024;
 
-it('of a large result, no more than a slice is read before everything else has its turn', async () => {
+it('a large result is read in slices, with other work in between', async () => {
   // A client of the driver alone, without the pool: that would find the server silent while this process is held up.
   limitDriverReads();
   const client = await connectTo(needPostgres().server);

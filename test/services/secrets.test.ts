@@ -308,7 +308,7 @@ async function readRedis(): Promise<Array<readonly [string, string]>> {
   return values;
 }
 
-it('no ticket, token, key or cookie is in a log, a metric, a refusal, a table or Redis', { timeout: 240_000 }, async () => {
+it('tickets, tokens, keys and cookies are in no log, metric, refusal or table, nor in Redis', { timeout: 240_000 }, async () => {
   await useWell();
   await useBadly();
   const metrics = await Promise.all(crowds.map(async (crowd) => (await crowd.send({ path: '/metrics' })).text));

@@ -27,7 +27,7 @@ beforeEach(async () => {
 });
 afterEach(() => proxy.close());
 
-describe('a connection that falls silent among living ones', () => {
+describe('a silent connection among live ones', () => {
   const logLines: string[] = [];
   const openPool = (size: number) => {
     const pool = new Pool({ url, size, log: createLogger('debug', { write: (line) => void logLines.push(line) }) });
@@ -39,7 +39,7 @@ describe('a connection that falls silent among living ones', () => {
     return { outcome, ms: performance.now() - began };
   };
 
-  it('is replaced, and what was read on it is read on another one', async () => {
+  it('is replaced, and its reads are repeated on another one', async () => {
     const { pool, query } = openPool(1);
     const [before] = await query<{ pid: number }>`SELECT pg_backend_pid() AS pid`;
     proxy.links()[0]?.freeze();
@@ -52,7 +52,7 @@ describe('a connection that falls silent among living ones', () => {
     await pool.end();
   });
 
-  it('fails what was written on it, which is not written twice', async () => {
+  it('fails its writes, which are not repeated', async () => {
     const { pool, query } = openPool(2);
     await query`CREATE TABLE written (id integer)`;
     await query`INSERT INTO written VALUES (1)`;
@@ -71,7 +71,7 @@ describe('a connection that falls silent among living ones', () => {
     await pool.end();
   });
 
-  it('is told from one whose statement takes long, or that waits within its transaction', async () => {
+  it('is distinguished from one with a slow statement, or idle in its transaction', async () => {
     const { pool, query } = openPool(3);
     const { pid, client } = await pool.connect().then(async (client) => {
       await client.query('BEGIN');
@@ -84,7 +84,7 @@ describe('a connection that falls silent among living ones', () => {
     await pool.end();
   });
 
-  it('may be the one that finds out whether the server lives', async () => {
+  it('may be the one of the probe of the server', async () => {
     const { pool, query } = openPool(2);
     await query`SELECT 1 AS one`;
     // A suspicion opens the connection that probes the database.
@@ -107,7 +107,7 @@ describe('a replica with a pool of ten', () => {
   const REQUESTS = 1_000;
   const AT_ONCE = 20;
 
-  it('of which one is silent: no request fails, p99 is below a second, and the pool is whole again', async () => {
+  it('fails no request for one silent connection, with a p99 below a second, and refills the pool', async () => {
     const app = await startApp({ DATABASE_URL: url, DATABASE_POOL: '10', RATE_LIMIT_USER: '100000000' });
     const crowd = openCrowd(app.baseUrl, '127.0.0.1', AT_ONCE);
     try {

@@ -36,7 +36,7 @@ it.each([
   ['by one statement', () => add(database.query)],
   ['in a transaction', () => database.transact((query) => add(query))],
   ['by a role that has become another one', () => add(delegate.query)],
-])('a write %s that waits for the standby is given up, and so is its backend', async (_how, write) => {
+])('a write %s that waits for the standby is given up, and its backend ended', async (_how, write) => {
   const failures = await Promise.all([write(), write()].map((writing) => writing.catch((failure: unknown) => toFault(failure).code)));
   expect(failures).toEqual(['service_unavailable', 'service_unavailable']);
   const waiting = async () => {

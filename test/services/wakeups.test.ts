@@ -18,7 +18,7 @@ afterAll(async () => {
   await here.close();
 });
 
-it('what one replica takes, the feeds of another tell, though it polls nothing', async () => {
+it('a notification of one replica is delivered by the feeds of another, though it does not poll', async () => {
   const feeds = [openPlainFeed(here), openPlainFeed(there)];
   await Promise.all(feeds.map((feed) => feed.until(({ type }) => type === 'ready')));
   for (let round = 0; round < 20; round += 1) {
@@ -29,7 +29,7 @@ it('what one replica takes, the feeds of another tell, though it polls nothing',
   for (const feed of feeds) feed.socket.close();
 });
 
-it('a read state too', async () => {
+it('a read state of one replica is delivered by the feeds of another, though it does not poll', async () => {
   const feed = openPlainFeed(there);
   await feed.until(({ type }) => type === 'ready');
   await publish(here, 'to be read');
