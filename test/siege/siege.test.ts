@@ -236,7 +236,7 @@ async function besiege(seconds: number): Promise<Record<string, number>> {
   return JSON.parse(printed);
 }
 
-it(`serves honest clients through ${SIEGE_SECONDS} s of those who ask for much and read nothing, within 512 MiB`, {
+it(`serves honest clients through ${SIEGE_SECONDS} s of clients that request much and do not read, within 512 MiB`, {
   timeout: (SIEGE_SECONDS + CALM_SECONDS) * 1000 + 240_000,
 }, async () => {
   await warmUp(

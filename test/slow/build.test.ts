@@ -54,7 +54,7 @@ function readDesk() {
 const said = 'Building Portico: some fifteen seconds, this once …\n';
 
 describe('npm start', () => {
-  test('builds what is stale in a process that has ended before the server begins', async () => {
+  test('builds stale parts in a process that has ended before the server begins', async () => {
     const peaks = [];
     for (const name of ['stale', 'fresh']) {
       const server = await begin(name);
@@ -67,7 +67,7 @@ describe('npm start', () => {
     expect(stale).toBeLessThan(fresh * 1.2);
   }, 600_000);
 
-  test('compiles the client package beside it, and again when its sources have changed', async () => {
+  test('compiles the client package, and again when its sources have changed', async () => {
     const compiled = join(checkout, 'clients/typescript/dist/index.js');
     const source = join(checkout, 'clients/typescript/src/wait.ts');
     const readTime = () => statSync(compiled).mtimeMs;
@@ -102,7 +102,7 @@ describe('npm start', () => {
     expect(own.filter((source) => !existsSync(resolve(build, source)))).toEqual([]);
   });
 
-  test('names the command that installs what is missing', async () => {
+  test('names the command that installs missing packages', async () => {
     const packages = join(checkout, 'node_modules');
     const build = join(checkout, 'dist');
     renameSync(packages, `${packages}-away`);
@@ -144,7 +144,7 @@ describe('npm start', () => {
     renameSync(`${build}-away`, build);
   });
 
-  test('says that a folder cannot be built in whose path has a question mark', async () => {
+  test('refuses to build in a folder whose path has a question mark', async () => {
     const odd = `${checkout}?`;
     renameSync(checkout, odd);
     renameSync(join(odd, 'dist'), join(odd, 'dist-away'));
@@ -156,7 +156,7 @@ describe('npm start', () => {
     renameSync(odd, checkout);
   });
 
-  test('a server answers every page when the packages are taken away beside it, and so does the next start', async () => {
+  test('a server answers every page without node_modules, and so does the next start', async () => {
     const env = join(folder, 'fresh');
     const running = await begin('fresh');
     unlinkSync(join(checkout, 'node_modules'));

@@ -44,7 +44,7 @@ test('login keeps a key for its owner alone, and never shows it', async () => {
   expect(await json('use', 'Production')).toMatchObject({ id: app.demo.project_id });
 });
 
-test('projects, overview, instances, tasks and notifications show what v1 answers, as text and as JSON', async () => {
+test('projects, overview, instances, tasks and notifications show the responses of v1, as text and as JSON', async () => {
   const read = async (path: string) => (await app.ask('GET', `${app.projectPath}/${path}`)).json;
   const [projects, overview, instances, tasks, notifications] = await Promise.all([
     json('projects'),
@@ -155,7 +155,7 @@ test('keys are managed by a session token, and not by one of them', async () => 
 });
 
 describe('api', () => {
-  test('sends anything, and says why it was refused', async () => {
+  test('sends any request, and prints why it was refused', async () => {
     const path = '/v1/organizations/{organization_id}/projects/{project_id}/compute/tasks?page_size=1';
     expect(await json('api', 'GET', path)).toEqual((await app.ask('GET', `${app.projectPath}/compute/tasks?page_size=1`)).json);
     const { code, out, err } = await run('api', 'POST', path.replace(/compute.*/, 'monitoring/dashboards'), '--data', '{}');
@@ -163,7 +163,7 @@ describe('api', () => {
   });
 });
 
-test('logout forgets the key, and what is called without one says how to log in', async () => {
+test('logout forgets the key, and commands without one print how to log in', async () => {
   expect((await run('logout')).out).toBe('The profile default is forgotten.\n');
   expect(await run('projects')).toEqual({
     code: 1,

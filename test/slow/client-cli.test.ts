@@ -95,13 +95,13 @@ async function measureCapacity(): Promise<number> {
   return taken;
 }
 
-describe('who has logged in', () => {
+describe('a profile', () => {
   const config = () => join(folder, 'login');
   const mine = () => ({ HOME: folder, XDG_CONFIG_HOME: config() });
   const file = () => join(config(), 'portico/profiles.json');
   const login = (...args: string[]) => ['login', '--url', app.baseUrl, ...args];
 
-  test('is kept for its owner alone, and the key is never shown', async () => {
+  test('is readable by its owner alone, and its key is never shown', async () => {
     const { api_key } = app.demo.users.owner;
     const { code, out, err } = await portico(login(), { env: mine(), input: `${api_key}\n` });
     expect([code, out]).toEqual([0, `You are Olivia Okafor (owner@acme.example) at ${app.baseUrl}.\n`]);
@@ -112,7 +112,7 @@ describe('who has logged in', () => {
     expect(JSON.parse(readFileSync(file(), 'utf8'))).toEqual({ profiles: { default: { url: app.baseUrl, credential: api_key } } });
   });
 
-  test('has a profile for each name, and a project in it', async () => {
+  test('has a name and a project of its own', async () => {
     const { token = '' } = app.demo.users.viewer;
     expect(await json([...login('--profile', 'viewer')], mine(), token)).toMatchObject({ user: { email: 'viewer@acme.example' } });
     // The viewer has one project alone; the owner has to say which.
@@ -130,7 +130,7 @@ describe('who has logged in', () => {
     expect((await json(['overview'], mine()))[0].instances_total).toBe(51);
   });
 
-  test('is asked anew where the file was open to others, and told so', async () => {
+  test('is made private again with a warning where its file was open to others', async () => {
     chmodSync(file(), 0o644);
     const { code, err } = await portico(['projects'], { env: mine() });
     expect([code, err]).toEqual([0, expect.stringMatching(/^\S+profiles\.json was open to other users of this machine\. .*\n$/)]);
@@ -147,7 +147,7 @@ describe('who has logged in', () => {
     expect(await fail(['api', 'GET', '/\\127.0.0.1:9/v1/x'], mine())).toEqual([2, expect.stringContaining('is not a path of')]);
   });
 
-  test('works with a server under a path, and sends its credential to nothing beside it', async () => {
+  test('works with a server under a path, and sends its credential to no other path', async () => {
     const asked: string[] = [];
     const front = await openFront(({ url }) => {
       asked.push(url);
@@ -172,7 +172,7 @@ describe('who has logged in', () => {
     await front.close();
   });
 
-  test('sends a credential over plain HTTP to another machine only where that was asked for', async () => {
+  test('sends a credential over plain HTTP to another machine only with --plain-http', async () => {
     const url = 'http://portico.invalid';
     const refused = [2, `${url} has no TLS: your credential could be read on the way. Say https://, or --plain-http.\n`];
     const given = { ...nobody, PORTICO_URL: url, PORTICO_CREDENTIAL: 'sk-portico-x' };
@@ -187,7 +187,7 @@ describe('who has logged in', () => {
     expect(await fail(['projects'], kept)).toEqual(sent);
   });
 
-  test('needs no profiles where the environment says all, and is told of those that cannot be read where it does not', async () => {
+  test('is not read where the environment has the address and the credential, and is reported as unreadable otherwise', async () => {
     const env = { HOME: folder, XDG_CONFIG_HOME: join(folder, 'broken') };
     mkdirSync(join(folder, 'broken/portico'), { recursive: true });
     const path = join(folder, 'broken/portico/profiles.json');
@@ -207,13 +207,13 @@ describe('who has logged in', () => {
     }
   });
 
-  test('is forgotten by logout, and then told to log in', async () => {
+  test('is forgotten by logout, after which commands print how to log in', async () => {
     expect(await print(['logout'], mine())).toBe('The profile default is forgotten.\n');
     expect(await fail(['projects'], mine())).toEqual([1, 'There is no profile default: log in with “portico login --url <address>”.\n']);
     expect(Object.keys(JSON.parse(readFileSync(file(), 'utf8')).profiles)).toEqual(['viewer']);
   });
 
-  test('stays forgotten where that happens while a project is looked up', async () => {
+  test('stays forgotten where logout happens during the lookup of a project', async () => {
     const own = { HOME: folder, XDG_CONFIG_HOME: join(folder, 'meanwhile') };
     const path = join(own.XDG_CONFIG_HOME, 'portico/profiles.json');
     const keep = (profiles: object) => writeFileSync(path, JSON.stringify({ profiles }), { mode: 0o600 });
@@ -228,7 +228,7 @@ describe('who has logged in', () => {
     await front.close();
   });
 
-  test('gives what the server takes, or nothing is kept', async () => {
+  test('is saved only with a credential that the server accepts', async () => {
     const before = readFileSync(file(), 'utf8');
     const wrong = app.demo.users.owner.api_key.replace(/.$/, (last) => (last === 'a' ? 'b' : 'a'));
     const cases: ReadonlyArray<readonly [string[], string, number, RegExp]> = [
@@ -254,7 +254,7 @@ describe('who has logged in', () => {
     expect(await fail(login(), blocked, app.demo.users.owner.api_key)).toEqual([1, expect.stringMatching(/^ENOTDIR: .*\n$/)]);
   });
 
-  test('types a key on a terminal that does not show it', async () => {
+  test('reads a typed key on a terminal without echo', async () => {
     const { api_key } = app.demo.users.owner;
     const env = { HOME: folder, XDG_CONFIG_HOME: join(folder, 'terminal') };
     const terminal = startOnTerminal(login(), { env });
@@ -270,7 +270,7 @@ describe('who has logged in', () => {
   });
 });
 
-describe('what there is', () => {
+describe('the lists of the program', () => {
   test('projects are listed with their organization', async () => {
     const { organization_id, project_id, empty_project_id } = app.demo;
     const organization = { id: organization_id, name: 'Acme Cloud' };
@@ -300,7 +300,7 @@ describe('what there is', () => {
     ]);
   });
 
-  test('the overview is bars of text, and as JSON what v1 answers', async () => {
+  test('the overview is bars of text, and as JSON the response of v1', async () => {
     const [text, whole] = await Promise.all([print(['overview']), json(['overview'])]);
     const { json: v1 } = await app.ask('GET', `${app.projectPath}/compute/overview`);
     expect(whole).toEqual(v1);
@@ -311,7 +311,7 @@ describe('what there is', () => {
     expect(text).not.toContain('\x1b');
   });
 
-  test('colours are for terminals, and for nobody who has asked for none', async () => {
+  test('colours are for terminals without NO_COLOR', async () => {
     const show = async (env: Record<string, string>) => {
       const { code, out } = await startOnTerminal(['overview'], { env: { ...owner, TERM: 'xterm', ...env } }).exit;
       expect(code).toBe(0);
@@ -323,7 +323,7 @@ describe('what there is', () => {
     expect(plain).not.toContain('\x1b');
   });
 
-  test('lists are pages, and as JSON what v1 answers', async () => {
+  test('lists are pages, and as JSON the responses of v1', async () => {
     const pages = ['--page', '2', '--page-size', '3'];
     const { code, out, err } = await portico(['instances', ...pages], { env: owner });
     expect([code, out.trimEnd().split('\n').length, err]).toEqual([0, 4, 'Page 2 of 17, of 51 in all: --page 3 shows more.\n']);
@@ -347,7 +347,7 @@ describe('what there is', () => {
     expect(line).toEqual([kind, 'failed', ...times, instance, id, error]);
   });
 
-  test('a page after the last is a failure that says which there are', async () => {
+  test('a page after the last is a failure with the number of pages', async () => {
     const pages = (...args: string[]) => fail([...args, '--page', '99']);
     expect(await pages('instances')).toEqual([1, 'There is no page 99: the list has the pages 1 to 3, of 51 in all.\n']);
     expect(await pages('--json', 'tasks', '--status', 'failed')).toEqual([
@@ -383,7 +383,7 @@ describe('notifications', () => {
     expect(again).toEqual([1, expect.stringContaining('idempotency key')]);
   });
 
-  test('that are refused say only why; without a response, how to find out whether they were published', async () => {
+  test('that are refused print the reason, and without a response how to find out whether they were published', async () => {
     expect(await fail(['publish', '', '--kind', 'test.cli'])).toEqual([1, expect.stringMatching(/^title: .+\n$/)]);
     const denied = { ...owner, PORTICO_CREDENTIAL: app.demo.users.viewer.token ?? '' };
     expect(await fail(['publish', 'x', '--kind', 'y'], denied)).toEqual([1, expect.stringMatching(/^.*permission.*\n$/)]);
@@ -428,7 +428,7 @@ describe('notifications', () => {
     ]);
   });
 
-  test('are followed, and later on from where it stopped', async () => {
+  test('are followed, and resumed later at the saved cursor', async () => {
     const cursor = join(folder, 'cursor');
     const { sequence: last } = await publish('before');
     const following = startPortico(['notifications', '--follow', '--cursor', cursor, '--after', String(last - 1)], { env: owner });
@@ -454,7 +454,7 @@ describe('notifications', () => {
   });
 });
 
-test('a feed that cannot be had ends with a sentence', async () => {
+test('an unavailable feed ends with a message', async () => {
   const wrong = { ...owner, PORTICO_CREDENTIAL: 'x.y.z', PORTICO_PROJECT: app.demo.project_id };
   expect(await fail(['notifications', '--follow'], wrong)).toEqual([1, expect.stringContaining('“portico login”')]);
   expect(await fail(['notifications', '--after', '1'])).toEqual([2, '--after and --cursor are for --follow.\n']);
@@ -463,7 +463,7 @@ test('a feed that cannot be had ends with a sentence', async () => {
   expect(await fail(['notifications', '--follow', '--cursor', nowhere])).toEqual([1, `${nowhere} cannot be written (ENOENT).\n`]);
 });
 
-test('a hostile text moves no cursor and names no window, and is told as it is in JSON', async () => {
+test('a hostile text moves no cursor and names no window, and is unchanged in JSON', async () => {
   const title = 'a\x1b]0;owned\x07b\x9b2Jc\rd\u202ee\u2028f';
   const { sequence } = await json(['publish', title, '--kind', 'test.\x1b[2J', '--severity', 'critical']);
   const [text, raw] = await Promise.all([
@@ -573,7 +573,7 @@ describe('dashboards', () => {
     expect(await print(['dashboards', 'pull', id, '--dir', within('')])).toBe(`${path}: pulled (version 6)\n`);
   });
 
-  test('that hold what is there already are unchanged, whoever has pushed it', async () => {
+  test('with the content of the server are unchanged, also after a push from another file', async () => {
     const { id } = (await app.ask('POST', `${app.projectPath}/monitoring/dashboards`, { body: { name: 'Same', widgets: [{ max: 1 }] } }))
       .json;
     await print(['dashboards', 'pull', id, '--dir', within('')]);
@@ -589,7 +589,7 @@ describe('dashboards', () => {
     await app.ask('DELETE', `${app.projectPath}/monitoring/dashboards/${id}`);
   });
 
-  test('that are refused say why, each for itself', async () => {
+  test('that are refused print their own reasons', async () => {
     writeFileSync(within('blank.json'), '{"name": " "}');
     writeFileSync(within('gone.json'), `{"id": "${app.demo.foreign.dashboard_id}", "version": 1, "name": "x"}`);
     writeFileSync(within('old.json'), `{"id": "${app.demo.dashboards.private}", "name": "x"}`);
@@ -604,7 +604,7 @@ describe('dashboards', () => {
   });
 });
 
-test('a dashboard is pulled to a file, however long its name is and whatever else is there', async () => {
+test('a dashboard is pulled to a file of its own for any length of its name and any other files', async () => {
   const dir = join(folder, 'long');
   const ids: string[] = [];
   for (const letter of ['𝒳', '𝒳', 'x', '文']) {
@@ -719,7 +719,7 @@ describe('a console', () => {
     }
   });
 
-  test('in a pipe fails where it hangs up, or the connection breaks, before all has arrived', async () => {
+  test('in a pipe fails where it closes, or the connection breaks, before all has arrived', async () => {
     const guest = await openGuest((line) => line.pause());
     const proxy = await openProxy({ host: '127.0.0.1', port: Number(new URL(app.baseUrl).port) });
     try {
@@ -769,7 +769,7 @@ describe('a console', () => {
     }
   });
 
-  test('is taken from somebody only after a question on a terminal, and in a pipe with --take-over alone', async () => {
+  test('is taken over only after a question on a terminal, and in a pipe only with --take-over', async () => {
     const guest = await openGuest((line) => line.write('login: '));
     try {
       const { eligible } = app.demo.instances;
@@ -802,7 +802,7 @@ describe('a console', () => {
     }
   });
 
-  test('that is a screen has any number of users, and is not asked about', async () => {
+  test('that is a screen has any number of users, without a question', async () => {
     const guest = await openGuest((line) => line.write('RFB'));
     try {
       const { eligible } = app.demo.instances;
@@ -818,7 +818,7 @@ describe('a console', () => {
     }
   });
 
-  test('that is not to be had says why', async () => {
+  test('that is unavailable prints the reason', async () => {
     expect(await fail(['console', 'nowhere'])).toEqual([
       1,
       'There is no instance nowhere in the project: “portico instances” lists them.\n',
@@ -841,7 +841,7 @@ describe('API keys', () => {
     expect(await fail(['projects'], { ...owner, PORTICO_CREDENTIAL: out })).toEqual([1, expect.stringContaining('“portico login”')]);
   });
 
-  test('that may have been made are told to be looked for', async () => {
+  test('that may have been made are reported as uncertain', async () => {
     const front = await openFront(({ body }, response) => (body.includes('createApiKey') ? response.destroy() : null));
     const [code, err] = await fail(['keys', 'create', 'lost'], { ...owner, PORTICO_URL: front.url });
     expect([code, err]).toEqual([1, expect.stringMatching(/^Whether the key was made is not known: .*\n127\..* does not answer: .*\n$/)]);
@@ -856,7 +856,7 @@ describe('API keys', () => {
 });
 
 describe('any other request', () => {
-  test('is sent as it is said, and what is answered is printed', async () => {
+  test('is sent as given, and its response is printed', async () => {
     const path = '/v1/organizations/{organization_id}/projects/{project_id}/compute/tasks?page_size=1';
     expect(await json(['api', 'get', path])).toEqual((await app.ask('GET', `${app.projectPath}/compute/tasks?page_size=1`)).json);
     const boards = '/v1/organizations/{organization_id}/projects/{project_id}/monitoring/dashboards';
@@ -882,7 +882,7 @@ describe('any other request', () => {
     expect((await post('{ viewer { name } }')).code).toBe(0);
   });
 
-  test('that is called wrongly ends with 2', async () => {
+  test('that is malformed exits with 2', async () => {
     const cases: ReadonlyArray<readonly [string[], RegExp]> = [
       [['api', 'FETCH', '/v1'], /^FETCH is not a method\.\n$/],
       [['api', 'GET', 'v1'], /^v1 is not a path/],
@@ -922,7 +922,7 @@ test('a response that is not JSON is a failure of each command, and is not print
   await front.close();
 });
 
-test('a dashboard that was pushed is told as pushed, also where its file cannot be written', async () => {
+test('a pushed dashboard is reported as pushed, also where its file cannot be written', async () => {
   const line = `node ${program} dashboards push /dev/fd/3 3< <(echo '{"name": "From a pipe"}')`;
   const { code, out, err } = await startProgram('bash', ['-c', line], { env: owner }).exit;
   expect([code, out]).toEqual([1, expect.stringMatching(/^\/dev\/fd\/3: new \(version 1\); ENOENT: .*\n$/)]);
@@ -938,7 +938,7 @@ test('output that cannot be written is a failure', async () => {
   });
 });
 
-test('who reads no further ends it quietly', async () => {
+test('a closed pipe ends the program quietly', async () => {
   const line = `{ node ${program} --json instances --page-size 100; echo "ended with $?" >&2; } | head -n 1`;
   expect(await startProgram('sh', ['-c', line], { env: owner }).exit).toEqual({ code: 0, out: '{\n', err: 'ended with 0\n' });
 });
@@ -966,7 +966,7 @@ describe('docs/cli.md', () => {
   });
   afterAll(() => shown.close());
 
-  test('shows what the program prints', async () => {
+  test('shows the output of the program', async () => {
     expect(steps.length).toBeGreaterThan(10);
     const home = mkdtempSync(join(tmpdir(), 'portico-docs-'));
     mkdirSync(join(home, '.portico'));

@@ -34,7 +34,7 @@ const instance = '019b76da-a800-7a53-8b0a-0d2b9a6f4c11';
 // What a build says of itself would stand before what the commands print.
 beforeAll(async () => void (await launch(checkout, ['build'], {}).exit), 180_000);
 
-test('a command says at once which PostgreSQL it waits for, in one line without the password', async () => {
+test('a command prints at once which PostgreSQL it waits for, in one line without the password', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'portico-commands-'));
   const port = await findLowPort();
   const env = { DATA_DIR: dataDir, DATABASE_URL: `postgresql://portico:hunter2@127.0.0.1:${port}/portico` };
@@ -94,7 +94,7 @@ describe.each(databases)('on $kind', ({ server: host }) => {
   }
 
   describe('on an empty database', () => {
-    test('a server on PostgreSQL serves it as it is: nothing is filled in that nobody asked for', async () => {
+    test('a server on PostgreSQL serves it unchanged, without demo data', async () => {
       if (server) {
         expect((await fetch(server.baseUrl)).status).toBe(200);
         expect(server.printed.out.trim().split('\n')).toEqual([`Portico listens on ${server.baseUrl}`]);
@@ -108,7 +108,7 @@ describe.each(databases)('on $kind', ({ server: host }) => {
       expect(counts.filter(({ count }) => count > 0)).toEqual([expect.objectContaining({ name: 'migrations' })]);
     });
 
-    test('a token for somebody who is not there', async () => {
+    test('a token for an absent user is refused', async () => {
       const expected = { code: 1, out: '', err: 'There is no active user owner@acme.example.\n' };
       expect(await portico('token', 'owner@acme.example')).toEqual(expected);
     });
@@ -186,7 +186,7 @@ describe.each(databases)('on $kind', ({ server: host }) => {
   });
 
   // That access is lost at once: test/operator.test.ts.
-  describe('who has access', () => {
+  describe('the commands of access', () => {
     const uuid = /^[0-9a-f-]{36}$/;
     const list = async (...args: string[]) => {
       const { code, out, err } = await portico(...args);
@@ -299,16 +299,16 @@ describe.each(databases)('on $kind', ({ server: host }) => {
 });
 
 // The other values that are refused without asking a database: test/operator-commands.test.ts.
-describe('a command of a wrong form', () => {
+describe('a malformed command', () => {
   const env = { DATA_DIR: mkdtempSync(join(tmpdir(), 'portico-commands-')) };
   afterAll(() => rmSync(env.DATA_DIR, { recursive: true, force: true }));
   const portico = (...args: string[]) => run(checkout, ['portico', ...args], env);
 
-  test('is refused in a sentence', async () => {
+  test('is refused with a message', async () => {
     expect(await portico('user', 'add', 'nobody', '--name', 'x')).toEqual({ code: 1, out: '', err: 'nobody is not an e-mail address.\n' });
   });
 
-  test('what is asked wrongly ends with 1 and says how to ask', async () => {
+  test('exits with 1 and prints its usage', async () => {
     const nameless = await portico('api-key', 'viewer@acme.example');
     expect([nameless.code, nameless.err]).toEqual([1, "error: required option '--name <name>' not specified\n"]);
     const unknown = await portico('drop');

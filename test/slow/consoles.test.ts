@@ -15,7 +15,7 @@ afterAll(async () => {
   await app.close();
 });
 
-it('a session lives for a minute with nobody attached, and is heard of by nobody after that', async () => {
+it('a session without a client ends after a minute, as detached', async () => {
   const console = await openConsole(app, app.demo.instances.eligible);
   await console.opened;
   await guest.called();
@@ -28,7 +28,7 @@ it('a session lives for a minute with nobody attached, and is heard of by nobody
   await expect.poll(find).toMatchObject({ ended: expect.any(Date), endReason: 'detached' });
 });
 
-it('a console in which nothing passes is closed; what passes, in either direction, keeps it open', async () => {
+it('an idle console is closed, and traffic in either direction keeps it open', async () => {
   const hasty = await startApp({ CONSOLE_IDLE_SECONDS: '3' });
   await setEndpoint(hasty, hasty.demo.instances.eligible, { port: guest.port });
   const console = await openConsole(hasty, hasty.demo.instances.eligible);

@@ -41,7 +41,7 @@ const shows = (text: string, path = '/guides') =>
     )
     .toContain(text);
 
-test('npm run dev hears every save, also one by rename, goes on while a source is broken, and ends when asked to', async () => {
+test('npm run dev reloads after every save, also by rename, survives a broken source, and ends on a signal', async () => {
   const path = 'src/transport/pages/guides.ts';
   const text = readFileSync(join(checkout, path), 'utf8');
   await shows('<h1>Guides</h1>');

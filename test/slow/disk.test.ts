@@ -96,7 +96,7 @@ describe('an embedded database whose disk is full', () => {
     ['to the last block', 0],
     ['except for what its tables grow by, so that its log cannot go on', 12 * MIB],
   ])(
-    '%s: writes are refused, reads go on or it ends with a sentence, and nothing acknowledged is lost',
+    '%s: writes are refused, reads served or the process exits with a message, and no acknowledged write is lost',
     { timeout: 300_000 },
     async (_, left) => {
       disk = openDisk(160 * MIB);
@@ -136,7 +136,7 @@ describe('an embedded database whose disk is full', () => {
     },
   );
 
-  test('is not made on it: the start says so in a sentence, and succeeds once there is space', { timeout: 300_000 }, async () => {
+  test('is not created: the start fails with a message, and succeeds once there is space', { timeout: 300_000 }, async () => {
     disk = openDisk(120 * MIB);
     disk.fill(2 * MIB);
     const { exit, printed } = launch(checkout, ['start'], { DATA_DIR: disk.folder, HOST: '127.0.0.1', PORT: '0', LOG_LEVEL: 'error' });
@@ -148,7 +148,7 @@ describe('an embedded database whose disk is full', () => {
     expect((await server?.exit)?.code).toBe(0);
   });
 
-  test('a folder that is read-only is named in a sentence', async () => {
+  test('a read-only folder is named in a message', async () => {
     disk = openDisk(10 * MIB);
     disk.protect();
     for (const entry of [['start'], ['portico', 'migrate']]) {
@@ -164,7 +164,7 @@ describe('an embedded database whose disk is full', () => {
 describe('a log whose disk is full', () => {
   const readLines = () => readFileSync(join(disk.folder, 'log'), 'utf8').trimEnd().split('\n');
 
-  test('the server goes on, writes the lines once there is space, and ends when it is told to', async () => {
+  test('does not stop the server, which writes the lines once there is space, and ends on a signal', async () => {
     disk = openDisk(MIB);
     const log = openSync(join(disk.folder, 'log'), 'a');
     disk.fill(0);

@@ -23,7 +23,7 @@ it.each([
   ['with errors', (number: number, field: number) => `nothing${number}x${field}`],
   ['without', (number: number, field: number) => `a${number % 40}x${field}: __typename`],
   ['that cannot be parsed', (number: number, field: number) => `x${number}x${field}: {`],
-])('ever new documents %s do not fill the memory', async (_what, field) => {
+])('new documents %s do not fill the memory', async (_what, field) => {
   const send = async (number: number) => {
     const fields = Array.from({ length: 45 }, (_, index) => field(number, index));
     const padding = Array.from({ length: 300 }, () => '__typename');

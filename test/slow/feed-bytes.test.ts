@@ -23,7 +23,7 @@ const last = () => loadLastSequence(app.app.database, project());
 const numbers = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => from + index + 1);
 
 describe('a batch of the log', () => {
-  it('ends where its bytes do, has one entry at least, and says whether there is more', async () => {
+  it('ends at its limit of bytes, has one entry at least, and shows whether there is more', async () => {
     const from = await last();
     await insert(6, 20_000);
     const read = (after: number, limit: number, maxBytes: number) => loadEntries(app.app.database, project(), { after, limit, maxBytes });
@@ -45,7 +45,7 @@ describe('a batch of the log', () => {
   });
 });
 
-it('takes from the oldest holder what all together may not have', () => {
+it('evicts the oldest holder beyond the budget of all', () => {
   const evicted: string[] = [];
   const holderOf = (name: string) => ({ evict: () => void evicted.push(name) });
   const [a, b, c] = [holderOf('a'), holderOf('b'), holderOf('c')];
@@ -63,7 +63,7 @@ it('takes from the oldest holder what all together may not have', () => {
   expect(budget.bytes).toBe(0);
 });
 
-it('drops the oldest texts of events where there are too many, and keeps the newest', () => {
+it('drops the oldest texts of events beyond the limit, and keeps the newest', () => {
   const forms = Array.from({ length: 20 }, () => new WeakMap<object, Buffer>());
   const event = {};
   for (const texts of forms) cacheText(texts, event, Buffer.alloc(10_000), 100_000);
@@ -125,7 +125,7 @@ it('reads nothing for a socket that does not read, and for each of its subscript
   socket.terminate();
 });
 
-it('ends a subscription whose events would be too large, with an error that says so, and no other', async () => {
+it('ends only a subscription whose events would be too large, with an error', async () => {
   const after = await last();
   await insert(1, 500_000);
   const aliases = Array.from({ length: 10 }, (_, index) => `d${index}: data`).join(' ');
@@ -154,7 +154,7 @@ it('ends a subscription whose events would be too large, with an error that says
   expect(JSON.parse(events[0]?.slice(6) ?? '')).toMatchObject({ errors: [{ extensions: { code: 'invalid_request' } }] });
 });
 
-it('delivers plain JSON whatever the size of a row', async () => {
+it('delivers plain JSON for any size of a row', async () => {
   const after = await last();
   const feed = openPlainFeed(app, { after });
   await feed.until(({ type }) => type === 'ready');

@@ -135,7 +135,7 @@ it.each<[string, Follow]>([
   ['The client package', followPackage],
   ['A follower of plain JSON', followPlain],
   ['Apollo Client', followApollo],
-])('%s comes back through restarts of the server, and misses nothing', async (_name, follow) => {
+])('%s reconnects after restarts of the server, and misses nothing', async (_name, follow) => {
   const from = 145;
   const received: Entry[] = [];
   const gaps: Frame[] = [];

@@ -39,7 +39,7 @@ async function subscribe(id: string): Promise<Told> {
   return { id, sequences, transport: (socket as unknown as { _socket: Socket })._socket, end: () => socket.terminate() };
 }
 
-it('tells each socket all, under its own id, while others do not read', async () => {
+it('delivers every event to each socket, under its own id, while others do not read', async () => {
   const all: Told[] = [];
   for (const id of ['aaaa', 'bbbb', 'cccc', 'dddd', 'a-longer-id', 'bbbb']) all.push(await subscribe(id));
   const sleepers = all.filter((_told, index) => index % 2 === 1);

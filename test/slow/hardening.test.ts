@@ -27,8 +27,8 @@ function call(text: string): Caller {
   return { socket, ended: new Promise((resolve) => socket.once('close', () => resolve({ text: heard, after: Date.now() - began }))) };
 }
 
-describe('who is slow', () => {
-  it('to send headers, or says nothing at all, is hung up on after 10 s', async () => {
+describe('a slow client', () => {
+  it('that does not complete its headers is disconnected after 10 s', async () => {
     const callers = ['', 'GET / HTTP/1.1\r\n', 'GET / HTTP/1.1\r\nHost: x\r\nX-Slow: '].map(call);
     const dripping = call('GET / HTTP/1.1\r\nHost: x\r\n');
     const drip = setInterval(() => dripping.socket.writable && dripping.socket.write('X-Drip: 1\r\n'), 1_000);
@@ -41,7 +41,7 @@ describe('who is slow', () => {
     clearInterval(drip);
   });
 
-  it('to send a body is waited for longer, and is answered, with an offer of another protocol or without', async () => {
+  it('that sends its body slowly is answered, with an offer of another protocol or without', async () => {
     const bearer = `Authorization: Bearer ${app.demo.users.owner.token}`;
     const lines = ['POST /graphql HTTP/1.1', 'Host: x', bearer, 'Content-Type: application/json', 'Content-Length: 10'];
     const callers = [[], offer].map((more) => call([...lines, ...more, '\r\n'].join('\r\n')));
@@ -54,7 +54,7 @@ describe('who is slow', () => {
 });
 
 describe('connections', () => {
-  it('beyond the cap are hung up on, and those that are open go on', async () => {
+  it('beyond the limit are closed, and open ones continue', async () => {
     const request = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
     const open = Array.from({ length: 8 }, () => call(request));
     await Promise.all(open.map(({ socket }) => new Promise((resolve) => socket.once('data', resolve))));
@@ -67,7 +67,7 @@ describe('connections', () => {
   });
 });
 
-it('event streams take an eighth of the connections, and others are told to come back', async () => {
+it('event streams take an eighth of the connections, and others are refused with Retry-After', async () => {
   const { o, p } = { o: app.demo.organization_id, p: app.demo.project_id };
   const query = `subscription { notificationFeed(organizationId: "${o}", projectId: "${p}") { __typename } }`;
   const follow = async (as: 'owner' | 'viewer') => {

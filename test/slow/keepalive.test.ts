@@ -62,7 +62,7 @@ it.each(Object.entries(paths))('%s whose client answers pings stays open', async
   socket.terminate();
 });
 
-it.each(Object.entries(paths))('%s whose client answers nothing is dropped with the second ping', async (_name, path) => {
+it.each(Object.entries(paths))('%s whose client does not answer pings is dropped with the second one', async (_name, path) => {
   const socket = await open(path(), false);
   expect(await pass(29, socket)).toBeNull();
   vi.advanceTimersByTime(1_000);
@@ -80,7 +80,7 @@ const append = (count: number) => app.app.database.prisma.$executeRaw`INSERT INT
 const hasUnread = async () =>
   /^portico_unread_bytes [1-9]/m.test(await app.app.metrics.registry.getSingleMetricAsString('portico_unread_bytes'));
 
-it('a feed whose client reads slowly what the kernels hold before a ping has the time that 4 KiB a second take', async () => {
+it('a feed whose client reads slowly has time for the bytes before a ping at 4 KiB a second', async () => {
   const socket = await open(paths['a feed'](), false);
   let messages = 0;
   socket.on('message', () => void (messages += 1));
@@ -106,7 +106,7 @@ it('a feed whose client reads slowly what the kernels hold before a ping has the
   expect(await pass(15, socket)).not.toBeNull();
 });
 
-it('a feed whose client reads nothing is dropped after five minutes, whatever it sends', async () => {
+it('a feed whose client does not read is dropped after five minutes, regardless of its messages', async () => {
   const socket = await open(paths['a feed'](), false);
   await new Promise((resolve) => socket.once('message', resolve));
   transportOf(socket).pause();
@@ -124,7 +124,7 @@ it('a feed whose client reads nothing is dropped after five minutes, whatever it
   await until(() => socket.readyState === WebSocket.CLOSED);
 });
 
-it('a feed whose client reads on just before its pong is due has time to answer', async () => {
+it('a feed whose client resumes reading just before its pong is due has time to answer', async () => {
   const socket = await open(paths['a feed'](), false);
   const transport = transportOf(socket);
   const count = 1_000;
@@ -144,7 +144,7 @@ it('a feed whose client reads on just before its pong is due has time to answer'
   expect(await pass(16 + 20 * 15, socket)).toBeGreaterThan(15);
 });
 
-describe('a client of GraphQL that goes on sending', () => {
+describe('a client of GraphQL that continues to send', () => {
   const query = `query ($organizationId: ID!, $id: ID!) {
     project(organizationId: $organizationId, id: $id) { notifications(first: 100) { nodes { body } } }
   }`;
@@ -194,7 +194,7 @@ describe('a client of GraphQL that goes on sending', () => {
   });
 });
 
-it('a client that waits for its console is not taken for one that is gone', async () => {
+it('a client that waits for its console is not dropped', async () => {
   const before = guest.connections();
   const socket = await open(paths['a console'](), true);
   await until(() => guest.connections() === before + 1);

@@ -77,7 +77,7 @@ async function publish(count: number): Promise<void> {
   }
 }
 
-it('keeps its memory and its pace while some subscribers do not read, and loses nothing for them', {
+it('keeps its memory and delivers to readers while some subscribers do not read, without a lost event', {
   timeout: isFull ? 1_200_000 : 180_000,
 }, async () => {
   const from = 150;

@@ -134,7 +134,7 @@ async function step(walk: Walk): Promise<void> {
   Object.assign(walk, { cursor: null, seen: [], walks: walk.walks + 1 });
 }
 
-it(`in ${STEPS} steps of rows that come, go and move, no row that stays is missed or doubled, in any order`, {
+it(`in ${STEPS} steps of added, deleted and moved rows, no remaining row is missed or repeated, in any order`, {
   timeout: 600_000,
 }, async () => {
   for (const list of lists) {

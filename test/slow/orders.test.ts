@@ -130,7 +130,7 @@ test.each(filtersOfInstance)(
   },
 );
 
-test('in the order of the names those with one beginning are read as far as a page goes', async () => {
+test('names with a prefix are read in their order up to the end of a page', async () => {
   for (const direction of ['asc', 'desc'] as const) {
     const args = { orderBy: { field: 'name', direction }, filter: { namePrefix: 'web-' } } as const;
     const { edges } = await readList(app, projectId, 'instances', { ...args, first: 100 });
@@ -140,7 +140,7 @@ test('in the order of the names those with one beginning are read as far as a pa
   }
 });
 
-test('a list that is walked over is seen', async () => {
+test('the check detects a list that is scanned', async () => {
   recorded.length = 0;
   await app.app.database.prisma.volume.findMany({ where: { projectId, name: { contains: 'no volume' } } });
   const { readings } = await explain(app, recorded[0] as Statement);

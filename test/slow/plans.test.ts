@@ -74,7 +74,7 @@ const ask = (user: 'owner' | 'member', operation: Operation, values: Record<stri
 
 const operations = [...routeOperations(), ...graphqlOperations()];
 
-test.each(['owner', 'member'] as const)('what the %s reads is found by an index, and no more of it than is shown', async (user) => {
+test.each(['owner', 'member'] as const)('the reads of the %s use an index, and read no more rows than they return', async (user) => {
   const problems: string[] = [];
   for (const operation of operations.filter(({ isMutation }) => !isMutation)) {
     for (const { label, values } of variantsOf(operation)) {
@@ -85,7 +85,7 @@ test.each(['owner', 'member'] as const)('what the %s reads is found by an index,
   expect(problems).toEqual([]);
 });
 
-test('a list is read from its middle and from its end as from its beginning', async () => {
+test('a page in the middle or at the end of a list reads as few rows as the first', async () => {
   const problems: string[] = [];
   for (const operation of operations.filter(({ variables }) => variables.some(({ name }) => name === 'after'))) {
     const list = operation.name.replace(/.*\./, '');
@@ -105,7 +105,7 @@ test('a list is read from its middle and from its end as from its beginning', as
   expect(problems).toEqual([]);
 });
 
-test.each([0, 2])('what was read is found without what was not, with a watermark of %i and the newest read alone', async (readThrough) => {
+test.each([0, 2])('read notifications are found alone, with a watermark of %i and the newest as a single read', async (readThrough) => {
   const { database } = app.app;
   const { project_id: projectId, users } = app.demo;
   const userId = users.member.id;
@@ -126,7 +126,7 @@ test.each([0, 2])('what was read is found without what was not, with a watermark
   expect(problems).toEqual([]);
 });
 
-test('what is written is found by an index', async () => {
+test('the writes use an index', async () => {
   const { database } = app.app;
   const { project_id: projectId, users } = app.demo;
   const rows = await database.prisma.notification.findMany({ where: { projectId }, orderBy: { sequence: 'desc' }, take: 200 });
@@ -155,7 +155,7 @@ test('what is written is found by an index', async () => {
   expect(problems).toEqual([]);
 });
 
-test('the feed, tickets and the jobs find what they look for by an index', async () => {
+test('the feed, tickets and jobs use an index', async () => {
   const { project_id: projectId, users } = app.demo;
   const problems: string[] = [];
   for (const [name, work] of listBackgroundWork(app.app.database, { projectId, userId: users.member.id })) {
@@ -166,7 +166,7 @@ test('the feed, tickets and the jobs find what they look for by an index', async
   expect([...problems, ...(await findProblems('a key', byKey))]).toEqual([]);
 });
 
-test('consoles find what they look for by an index', async () => {
+test('consoles use an index', async () => {
   const { project_id: projectId, users, instances } = app.demo;
   const place = { projectId, userId: users.member.id, instanceId: instances.eligible };
   const problems: string[] = [];
@@ -174,7 +174,7 @@ test('consoles find what they look for by an index', async () => {
   expect(problems).toEqual([]);
 });
 
-test('a scan is seen where there is one, and rows that are read and dropped are counted', async () => {
+test('the check detects a scan, and counts the rows that are read and dropped', async () => {
   const { database } = app.app;
   const scan = await findProblems('scan', () => database.prisma.task.findMany({ where: { error: 'nothing like it' } }));
   expect(scan.map((problem) => problem.replace(/:.*/, ''))).toEqual([

@@ -35,11 +35,11 @@ const stale = (...names: string[]) => ({
   err: `${names.map((name) => `${name} is stale\n`).join('')}\`npm run documents\` writes these files anew, and all that is generated from them.\n`,
 });
 
-it('nothing is stale as it is checked in', async () => {
+it('no checked-in file is stale', async () => {
   expect(await check()).toEqual({ code: 0, out: '', err: '' });
 });
 
-it('a route, a description or a fault that changes makes what is printed stale', async () => {
+it('a changed route, description or fault makes the printed documents stale', async () => {
   const route = ["summary: 'Compute overview'", "summary: 'Overview'"] as const;
   expect(await withChange('src/transport/rest/routes.ts', route, check)).toEqual(stale('openapi.json'));
   const stream = ['FeedGap { type from to }', 'FeedGap { type to }'] as const;
@@ -52,7 +52,7 @@ it('a route, a description or a fault that changes makes what is printed stale',
   expect(await withChange('src/kernel/fault.ts', fault, check)).toEqual(stale('openapi.json', 'docs/errors.md'));
 }, 240_000);
 
-it('a field that is renamed in the schema, but not in the table, stops the start', async () => {
+it('a field that is renamed in the schema, but not in the table, fails the start', async () => {
   const env = { DATA_DIR: join(checkout, 'data'), PORT: '0' };
   const attempt = () => buildAndRun(checkout, ['start'], env);
   const field = ["trialDays: t.exposeInt('trialDays'", "daysOfTrial: t.exposeInt('trialDays'"] as const;

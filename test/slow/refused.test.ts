@@ -18,7 +18,7 @@ async function measureHeap(): Promise<number> {
   return process.memoryUsage().heapUsed / 2 ** 20;
 }
 
-it('operations that are refused keep nothing of what they were asked with', async () => {
+it('refused operations do not retain their variables', async () => {
   const socket = await openStuck(app);
   for (let id = 0; id < 51; id += 1) socket.say(subscribe(id, { query }));
   await socket.expectSent(51);
@@ -32,7 +32,7 @@ it('operations that are refused keep nothing of what they were asked with', asyn
   socket.destroy();
 });
 
-it('operations whose results wait to be sent do not either', async () => {
+it('operations whose results wait to be sent do not retain their variables', async () => {
   const socket = await openStuck(app);
   socket.say(subscribe(0, { query }));
   await socket.expectSent(1);

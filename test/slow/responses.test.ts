@@ -140,7 +140,7 @@ describe('a response that would be too large is refused whole', () => {
   });
 });
 
-describe('a smaller question is answered', () => {
+describe('a smaller request is answered', () => {
   it.each(smaller)('by GraphQL: %s', async (_what, query) => {
     for (let call = 0; call < 3; call += 1) {
       const { status, json } = await app.graphql(query());
@@ -148,14 +148,14 @@ describe('a smaller question is answered', () => {
     }
   });
 
-  it('by v1, also with rows that are longer than what can be written now', async () => {
+  it('by v1, also with stored rows beyond the current limits', async () => {
     const { status, json } = await app.ask('GET', `${app.projectPath}/monitoring/dashboards?page_size=10&page=2`);
     expect(status).toBe(200);
     expect(json.results.map(({ description }: { description: string }) => description.length)).toEqual(Array(10).fill(750_000));
     expect((await app.ask('GET', `${app.projectPath}/notifications?page_size=5`)).status).toBe(200);
   });
 
-  it('many times at once, to clients that read: none waits for so long that it is taken for one that does not', async () => {
+  it('many times at once, to clients that read: none is ended as stalled', async () => {
     const [byGraphql, byV1] = [
       async () => (await app.graphql(inProject('dashboards(last: 10) { nodes { description } }'))).json.data.project.dashboards.nodes,
       async () => (await app.ask('GET', `${app.projectPath}/monitoring/dashboards?page_size=10&page=2`)).json.results,

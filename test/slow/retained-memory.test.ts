@@ -46,7 +46,7 @@ it.each([
   expect(growth).toBeLessThan(1_500_000);
 });
 
-it('a stream does not keep a body that has no meaning', async () => {
+it('a stream does not keep an ignored body', async () => {
   const { o, p } = projectOf(app);
   const query = encodeURIComponent(`subscription { notificationFeed(organizationId: "${o}", projectId: "${p}") { __typename } }`);
   const { hostname, port } = new URL(app.baseUrl);
@@ -89,7 +89,7 @@ it.each([
   expect(growth).toBeLessThan(5_000_000);
 });
 
-it('what is sent to a client that does not read counts with what each message takes', async () => {
+it('messages to a client that does not read are counted with their overhead', async () => {
   const socket = await openGraphqlSocket(app);
   const readUnread = async () => (await app.app.metrics.registry.getSingleMetric('portico_unread_bytes')?.get())?.values[0]?.value ?? 0;
   const query = getIntrospectionQuery();

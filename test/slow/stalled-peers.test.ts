@@ -51,7 +51,7 @@ describe('a response that is not read', () => {
     expect(buffers.bytes).toBe(0);
   });
 
-  it('also where it comes in pieces', async () => {
+  it('ends its connection in time when written in pieces', async () => {
     const { call, counts } = await open({
       stallTimeoutMs: 1_500,
       handler: (_request, response) => {
@@ -64,7 +64,7 @@ describe('a response that is not read', () => {
     await expect.poll(() => counts.ended).toBe(1);
   });
 
-  it('goes on while its client reads, however slowly', async () => {
+  it('continues while its client reads, however slowly', async () => {
     const { call, counts } = await open({ stallTimeoutMs: 3_000 });
     const socket = call();
     let size = 0;
@@ -92,7 +92,7 @@ describe('a response that is not read', () => {
     await expect.poll(() => size).toBeGreaterThanOrEqual(large.length);
   });
 
-  it('gives way to others of its address, and of all: whoever has stood still longest goes first', async () => {
+  it('is ended for others of its address, and of all addresses, the one that has stalled longest first', async () => {
     const { call, counts, buffers } = await open({ unread: { perAddress: 100 * MEBIBYTE, inAll: 110 * MEBIBYTE } });
     const sockets: Socket[] = [];
     const add = async (address: string) => {
@@ -117,7 +117,7 @@ describe('a response that is not read', () => {
   });
 });
 
-it('a large response to a client that reads is not ended for many small ones that nobody reads', async () => {
+it('a large response to a client that reads is not ended for many small unread ones', async () => {
   const sizes: Readonly<Record<string, number>> = { '/small': 6 * MEBIBYTE, '/large': 12 * MEBIBYTE };
   const opened = await openServer({
     unread: { perAddress: 16 * MEBIBYTE, inAll: 32 * MEBIBYTE },
@@ -139,7 +139,7 @@ it('a large response to a client that reads is not ended for many small ones tha
   expect(size).toBeGreaterThan(12 * MEBIBYTE);
 });
 
-it('bodies that come slowly are counted like responses that go slowly', async () => {
+it('slow bodies are counted like slow responses', async () => {
   const opened = await openServer({
     unread: { perAddress: 2 * MEBIBYTE, inAll: 64 * MEBIBYTE },
     handler: (request, response) =>
@@ -172,7 +172,7 @@ describe('connections of one address', () => {
   const request = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
   const handler = (_request: unknown, response: import('node:http').ServerResponse) => void response.end('x');
 
-  it('are bounded, clearly and for it alone', async () => {
+  it('are bounded, with a 503 for it alone', async () => {
     const opened = await openServer({ handler, maxConnectionsPerAddress: 5 });
     closing.push(opened.close);
     const { hostname, port } = new URL(opened.baseUrl);
@@ -200,7 +200,7 @@ describe('connections of one address', () => {
     await expect.poll(async () => (await fetch(opened.baseUrl, { headers: { connection: 'close' } }).catch(() => null))?.status).toBe(200);
   });
 
-  it('of a trusted proxy are not: its clients are, by what they have under way', async () => {
+  it('of a trusted proxy are not bounded, but the requests of each of its clients', async () => {
     const waiting: Array<() => void> = [];
     const opened = await openServer({
       handler: (_request, response) => void waiting.push(() => response.end('x')),
@@ -261,11 +261,11 @@ describe('the memory of a replica', () => {
     ['150 connections ask for a page each', 150, page],
     ['100 connections ask for 600 documents each', 100, get('/v1/openapi.json').repeat(600)],
     ['200 connections ask for 200 refusals each', 200, get('/v1/nothing').repeat(200)],
-  ])('does not grow with responses that nobody reads: %s', { timeout: 300_000 }, async (_label, calls, text) => {
+  ])('does not grow with unread responses: %s', { timeout: 300_000 }, async (_label, calls, text) => {
     expect(await measureGrowth(calls, text)).toBeLessThan(MOST_GROWTH);
   });
 
-  it('a page is the same bytes for all, whole for whoever reads', async () => {
+  it('a page is complete for a client that reads', async () => {
     const wire = await openWire(server.baseUrl);
     wire.write(get('/graphql', html));
     const [response] = await wire.receive(1);

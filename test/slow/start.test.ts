@@ -88,7 +88,7 @@ const projectPath = ({ organization_id, project_id } = readDemo()) => `/v1/organ
 const dashboardPath = () => `${projectPath()}/monitoring/dashboards/${readDemo().dashboards.private}`;
 
 describe('the first start', () => {
-  test('two at once that find nothing built say what they do and both serve, and leave one build, one desk and one empty database', () => {
+  test('of two at once without a build both print their progress and serve, and leave one build, one desk and one empty database', () => {
     expect(started.map(({ printed }) => printed.err)).toEqual(Array(2).fill('Building Portico: some fifteen seconds, this once …\n'));
     const build = readlinkSync(join(checkout, 'dist/current'));
     const names = readdirSync(join(checkout, 'dist')).sort();
@@ -110,7 +110,7 @@ describe('the first start', () => {
     return { files: [...files].sort(), packages: [...packages].filter((name) => !isBuiltin(name)) };
   };
 
-  test('reads a handful of files, and nothing of a database or of pages that it may not need', () => {
+  test('reads a handful of files, without those of a database or of pages', () => {
     const { files, packages } = readImports('main.js');
     const chunks = files.filter((name) => name !== 'main.js' && name !== 'rolldown-runtime.js');
     expect(chunks.length).toBeLessThan(8);
@@ -118,7 +118,7 @@ describe('the first start', () => {
     expect(packages).toEqual([]);
   });
 
-  test('a command of an operator reads nothing that only the server needs', () => {
+  test('a command of an operator reads no file that only the server needs', () => {
     const { files, packages } = readImports('cli.js');
     expect(files.length).toBeGreaterThan(2);
     for (const name of files) expect(name).toMatch(/^rolldown-runtime\.js$|\bcli\b/);
@@ -132,7 +132,7 @@ describe('the first start', () => {
     expect((statSync(join(dataDir, 'key.json')).mode & 0o777).toString(8)).toBe('600');
   });
 
-  test('the demo file has what it should have, and every credential in it counts', async () => {
+  test('the demo file is complete, and every credential in it is valid', async () => {
     const demo = readDemo();
     const isId = expect.stringMatching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
     const user = { id: isId, email: expect.any(String), token: expect.any(String), api_key: expect.stringMatching(/^sk-portico-/) };
@@ -195,7 +195,7 @@ describe('the first start', () => {
   });
 });
 
-test('the settings of the guides are those of the demo, whatever the path is', async () => {
+test('the settings of the guides are those of the demo, for any path', async () => {
   const read = (name: string) => readFileSync(new URL(`../../docs/${name}.md`, import.meta.url), 'utf8');
   const [, settings = ''] = /^```sh\n(BASE=[\s\S]*?)^```/m.exec(read('start')) ?? [];
   const [, dashboard = ''] = /^(DASHBOARD=.*)$/m.exec(read('v1')) ?? [];
@@ -206,7 +206,7 @@ test('the settings of the guides are those of the demo, whatever the path is', a
   expect(stdout.trimEnd().split('\n')).toEqual([users.owner.api_key, users.owner.token, dashboardUrl]);
 });
 
-test('prints no command of a program that is not there, as in the image', async () => {
+test('prints no command of a program that is not installed, as in the image', async () => {
   const env = { DATA_DIR: join(folder, 'image'), HOST: '127.0.0.1', PORT: '0', LOG_LEVEL: 'error' };
   const running = startProgram(process.execPath, [join(checkout, 'dist/current/main.js')], { cwd: folder, env });
   await running.until(/notifications\/read\n.*\n/);
@@ -251,12 +251,12 @@ describe('the commands of the README', () => {
 test.each([
   ['192.0.2.1', 'EADDRNOTAVAIL'],
   ['portico.invalid', 'ENOTFOUND'],
-])('where HOST is %s, which this machine does not have, the start says so', async (host, code) => {
+])('a start with HOST %s, which this machine does not have, fails with a message', async (host, code) => {
   const refused = await buildAndRun(checkout, ['start'], { DATA_DIR: join(folder, 'elsewhere'), PORT: '0', HOST: host });
   expect([refused.code, refused.err]).toEqual([1, `HOST ${host} and PORT 0 cannot be listened at (${code}).\n`]);
 });
 
-test('a start that fails once everything is open closes it, and waits for no client', async () => {
+test('a start that fails at the end closes everything, and does not wait for clients', async () => {
   const origin = inject('origin');
   const url = 'template' in origin ? await copyTemplate(origin) : null;
   const dir = join(folder, 'failing');
@@ -270,7 +270,7 @@ test('a start that fails once everything is open closes it, and waits for no cli
 });
 
 describe('the folder has one owner', () => {
-  test('a second start and a command are refused, told who it is and what to do, and harm nothing', async () => {
+  test('a second start and a command are refused with the owner and what to do, and change nothing', async () => {
     const before = readFileSync(demoPath, 'utf8');
     const env = { DATA_DIR: dataDir, PORT: '0' };
     for (const args of [['start'], ['portico', 'token', readDemo().users.owner.email]]) {
@@ -284,7 +284,7 @@ describe('the folder has one owner', () => {
     expect((await ask('GET', dashboardPath())).json.name).toBe('unharmed');
   });
 
-  test('where a first start was killed while it made the database, of two starts at once exactly one serves', async () => {
+  test('after a first start was killed during the creation of the database, exactly one of two concurrent starts serves', async () => {
     const env = { DATA_DIR: join(folder, 'contended') };
     const broken = launch(checkout, ['start'], { ...env, PORT: '0' });
     await expect.poll(() => findFiles(env.DATA_DIR, 'PG_VERSION'), { interval: 1 }).not.toEqual([]);
@@ -306,7 +306,7 @@ function findFiles(top: string, name: string): string[] {
 }
 
 describe('the data stay', () => {
-  test('what was acknowledged before a kill -9 in the middle of writes is there, and the next start takes over at once', async () => {
+  test('acknowledged writes survive a kill -9 in the middle of writes, and the next start takes over at once', async () => {
     const keys = Object.values(readDemo().users).map(({ api_key }) => api_key);
     const tokens = Object.values(readDemo().users).map(({ token }) => token);
     const acknowledged: number[] = Array.from({ length: 4 }, () => 0);
@@ -360,7 +360,7 @@ describe('the data stay', () => {
   });
 });
 
-test('a second signal ends it at once, with a sentence, whatever is under way', async () => {
+test('a second signal ends the server at once, with a message', async () => {
   const second = await begin({ DATA_DIR: join(folder, 'twice') });
   const socket = connect(Number(new URL(second.baseUrl).port), '127.0.0.1');
   socket.on('error', () => {});
@@ -381,7 +381,7 @@ test('a second signal ends it at once, with a sentence, whatever is under way', 
   socket.destroy();
 });
 
-test('a signal that comes as the start is over, and its handlers are replaced, ends it', async () => {
+test('a signal at the end of the start, as its handlers are replaced, ends the server', async () => {
   const preload = join(folder, 'preload.mjs');
   writeFileSync(
     preload,
@@ -409,7 +409,7 @@ test('DEBUG, which packages obey, has no effect: nothing prints DATABASE_URL, an
   }
 });
 
-test('another user than the builder may start it, and is told where DATA_DIR belongs to somebody else', async () => {
+test('another user than the builder can start the server, and gets a message where DATA_DIR belongs to another', async () => {
   await buildAndRun(checkout, ['build'], {});
   for (const path of [checkout, folder]) chmodSync(path, 0o755);
   const [user, theirs, mine] = ['65534', join(folder, 'theirs'), join(folder, 'mine')];
@@ -447,7 +447,7 @@ test('another user than the builder may start it, and is told where DATA_DIR bel
   }
 });
 
-test('a bad environment: every problem is named at once, and nothing is made', async () => {
+test('a bad environment is refused with all problems at once, and no file is created', async () => {
   const bad = { DATA_DIR: join(folder, 'never'), PORT: 'http', LOG_LEVEL: 'loud', TRUST_PROXY: 'everyone', JWT_ISSUER: 'me' };
   for (const entry of [['start'], ['portico', 'migrate']]) {
     const { exit, printed } = launch(checkout, entry, bad);
@@ -463,7 +463,7 @@ test('a bad environment: every problem is named at once, and nothing is made', a
   expect(existsSync(bad.DATA_DIR)).toBe(false);
 });
 
-test('a folder that it cannot use is named in one sentence, whatever is wrong with it', async () => {
+test('an unusable folder is named in one message, for any reason', async () => {
   const file = join(folder, 'file');
   writeFileSync(file, '');
   const withFile = (name: string) => {
