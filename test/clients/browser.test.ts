@@ -46,7 +46,7 @@ afterAll(async () => {
 
 const look = (name: string) => page.screenshot({ path: join(screenshots, `${name}.png`) });
 
-it('/ leads to what there is', async () => {
+it('/ links to every page', async () => {
   await page.goto(app.baseUrl);
   await look('home');
   await page.getByRole('link', { name: 'reference of v1' }).click();
@@ -74,7 +74,7 @@ describe('/docs', () => {
     await look('docs');
   });
 
-  it('lists what reads and writes before what deletes', async () => {
+  it('lists reads and writes before deletions', async () => {
     const ofOne = page.locator('.opblock', { has: page.locator('[data-path$="{dashboard_id}"]') });
     const methods = await ofOne.locator('.opblock-summary-method').allInnerTexts();
     expect(methods).toEqual(['GET', 'PUT', 'DELETE']);
@@ -134,7 +134,7 @@ describe('GraphiQL', () => {
     await look('graphiql-query');
   });
 
-  it('takes the first click on a tab, and sends with it the header of another', async () => {
+  it('opens a tab at the first click, and sends the header of another tab with it', async () => {
     // From another page: GraphiQL writes down its tabs as it is left.
     await page.goto(app.baseUrl);
     await page.evaluate('localStorage.clear()');
@@ -158,7 +158,7 @@ describe('GraphiQL', () => {
     await expect.poll(shown).toContain('"name": "Production"');
   });
 
-  it('runs a subscription, and shows an event as it comes', async () => {
+  it('runs a subscription, and shows an event as it arrives', async () => {
     await open('Feed');
     await expect.poll(shown).toContain('"__typename": "FeedReady"');
     await publish(app, 'Seen in the browser');
@@ -168,7 +168,7 @@ describe('GraphiQL', () => {
   });
 });
 
-it('no page has asked for anything elsewhere, or complained', () => {
+it('no page makes requests to other hosts, or logs errors', () => {
   expect(elsewhere).toEqual([]);
   // A stream that is ended by its reader, and a page that is left while it loads.
   expect(complaints.filter((text) => !text.endsWith('net::ERR_ABORTED'))).toEqual([]);

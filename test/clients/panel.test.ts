@@ -118,7 +118,7 @@ describe.each(openings)('the panel in %s', (client, open) => {
     expect(instances.some(({ name, tasks }) => tasks.some(({ instance }) => instance === name))).toBe(true);
   });
 
-  it('shows a node that is read anew wherever it stands', async () => {
+  it('shows a refetched node at all of its places', async () => {
     await panel.load();
     const [instance] = panel
       .shown()
@@ -145,7 +145,7 @@ describe.each(openings)('the panel in %s', (client, open) => {
     expect(panel.notifications().items).toEqual(all);
   });
 
-  it('counts and shows as read what it marks, without asking again', async () => {
+  it('counts and shows marked notifications as read, without another request', async () => {
     await panel.load();
     for (const title of ['one', 'two', 'three']) await publish(title);
     await panel.load();
@@ -162,7 +162,7 @@ describe.each(openings)('the panel in %s', (client, open) => {
     expect(panel.notifications().items).toEqual((await readNotifications()).slice(0, 5));
   });
 
-  it('follows the feed: what is published and read elsewhere is shown, with the right count', async () => {
+  it('follows the feed: shows notifications and reads of other clients, with the right count', async () => {
     await panel.load();
     await panel.openNotifications('first', 5);
     const leave = await panel.follow();

@@ -110,7 +110,7 @@ async function readAll(request: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-it('Prism would have refused a wrong response', async () => {
+it('Prism refuses a wrong response', async () => {
   const path = templatePath('compute_overview');
   const headers = { 'content-type': 'application/json', 'x-request-id': 'x' };
   await judge({ method: 'GET', path, status: 200, headers, text: '[{"attention":{}}]' });
@@ -136,7 +136,7 @@ function templatePath(name: keyof typeof operations): string {
   return operations[name].path.replace(/:\w+/g, '019b76da-a800-7f80-b447-2b4165543001');
 }
 
-it('Prism tells bad requests from good ones by the document', async () => {
+it('Prism distinguishes bad requests from good ones by the document', async () => {
   const url = (await openPrism(true)) + templatePath('create_dashboard');
   const ask = async (body: unknown) => {
     const headers = { authorization: 'Bearer token', 'content-type': 'application/json' };

@@ -93,7 +93,7 @@ const lastOf = (events: readonly Frame[]) => entriesOf(events).at(-1)?.sequence;
 const endOfLog = async () => (await readLog(app)).at(-1)?.sequence;
 
 describe('the plain client in Python', () => {
-  it('tells each notification once and in order through 30 cuts', async () => {
+  it('delivers each notification once and in order across 30 cuts', async () => {
     const from = 145;
     const client = follow(['--after', String(from)]);
     for (let cut = 0; cut < 30; cut += 1) {
@@ -115,7 +115,7 @@ describe('the plain client in Python', () => {
     expect(client.said().filter((line) => !/^waiting \d+\.\d s: (no connection|closed with)/.test(line))).toEqual([]);
   });
 
-  it('goes on behind the cursor in its file when it was killed: what it tells twice is the last one at most', async () => {
+  it('resumes at the cursor in its file after it was killed, repeating the last notification at most', async () => {
     const from = Number(await endOfLog());
     const file = join(folder, 'cursor');
     const received: Entry[] = [];
@@ -138,7 +138,7 @@ describe('the plain client in Python', () => {
     expect(checkHistory({ committed: await readLog(app), from, received })).toEqual([]);
   });
 
-  it('waits where nobody answers, says so, and begins when somebody does', async () => {
+  it('waits for an unreachable server with a message, and begins when it is reachable', async () => {
     await proxy.refuse();
     const client = follow(['--after', '148']);
     await expect.poll(() => client.said().length).toBeGreaterThan(2);
@@ -165,7 +165,7 @@ describe('the plain client in Python', () => {
       () => follow(['--after', '148', '--cursor', join(folder, 'no', 'cursor')]),
       1,
     ],
-  ])('ends with a sentence at %s', async (_what, sentence, begin, told = 0) => {
+  ])('ends with a message at %s', async (_what, sentence, begin, told = 0) => {
     const client = begin();
     expect(await client.exit).toBe(1);
     expect(client.said()).toEqual([expect.stringContaining(sentence)]);
@@ -180,7 +180,7 @@ describe('the plain client in Python', () => {
       'a response that breaks off',
       (response: ServerResponse) => response.writeHead(403, { 'content-length': 9 }).write('{', () => response.destroy()),
     ],
-  ])('waits at %s from something before the server', async (_what, answer) => {
+  ])('waits at %s from a proxy', async (_what, answer) => {
     const front = createServer((_request, response) => void answer(response)).listen(0, '127.0.0.1');
     await once(front, 'listening');
     const client = follow([], { port: (front.address() as AddressInfo).port });
@@ -190,7 +190,7 @@ describe('the plain client in Python', () => {
     front.close();
   });
 
-  it('ends with a sentence where something before the server refuses it with a page', async () => {
+  it('ends with a message where a proxy refuses it with a page', async () => {
     const front = createServer((_request, response) => void response.writeHead(403).end('<p>Not from here</p>')).listen(0, '127.0.0.1');
     await once(front, 'listening');
     const client = follow([], { port: (front.address() as AddressInfo).port });
@@ -199,7 +199,7 @@ describe('the plain client in Python', () => {
     front.close();
   });
 
-  it('follows no redirect, which would be sent the key', async () => {
+  it('follows no redirect, to which the key would be sent', async () => {
     let heard = 0;
     const other = createServer((_request, response) => response.end()).listen(0, '127.0.0.1');
     other.on('connection', () => {
@@ -229,7 +229,7 @@ describe('the plain client in Python', () => {
     for (const server of [front, other]) server.close();
   });
 
-  it('ends with a sentence when its key is revoked meanwhile', async () => {
+  it('ends with a message when its key is revoked meanwhile', async () => {
     const input = { name: 'revoked meanwhile' };
     const made = await app.graphql('mutation ($input: CreateApiKeyInput!) { createApiKey(input: $input) { key apiKey { id } } }', {
       input,

@@ -46,7 +46,7 @@ it('the types of the client package are those of the document', () => {
   expect(types === readFileSync(join(generated, 'v1.ts'), 'utf8'), 'stale: npm run client:v1').toBe(true);
 });
 
-describe('clients that are typed by what is published', () => {
+describe('clients that are typed by the published documents', () => {
   it('compile under strict, without a cast', async () => {
     const { code, out } = await compile();
     expect([code, out]).toEqual([0, '']);
@@ -54,7 +54,7 @@ describe('clients that are typed by what is published', () => {
     expect(castsIn('const a = b as string; const c = d!; let e: any; const f = <g>h; // @ts-expect-error')).toHaveLength(5);
   });
 
-  it('would not compile with a name or a value that there is not', async () => {
+  it('do not compile with an unknown name or value', async () => {
     const path = join(folder, 'typed/wrong.ts');
     writeFileSync(
       path,
@@ -162,7 +162,7 @@ describe('Relay’s compiler', () => {
     ]);
   });
 
-  it('would not accept a connection that is none', async () => {
+  it('refuses a connection without pageInfo', async () => {
     const broken = join(generated, 'broken-relay.graphql');
     const text = readFileSync(join(generated, 'published.graphql'), 'utf8');
     writeFileSync(broken, text.replaceAll(/pageInfo: PageInfo!/g, ''));

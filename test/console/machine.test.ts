@@ -69,7 +69,7 @@ async function openPage(): Promise<void> {
 const readTerminal = () => page.evaluate('window.readTerminal()') as Promise<string>;
 
 describe('the serial console of a real machine', () => {
-  it('says what its firmware says', async () => {
+  it('prints the output of its firmware', async () => {
     const console = await openConsole(app, app.demo.instances.eligible);
     await console.until('SeaBIOS (version ');
     await console.until('No bootable device.');
@@ -98,7 +98,7 @@ it('the console of the demo is typed into with xterm.js, as it is published', as
   expect(await page.evaluate('window.terminal.closed')).toEqual({ code: 1000, reason: 'console_closed' });
 });
 
-it('the screen of a real machine is shown by noVNC, as it is published: a handshake, a first picture, and what comes', async () => {
+it('the screen of a real machine is shown by noVNC, as it is published: a handshake, a first picture, and its changes', async () => {
   await openPage();
   await page.evaluate(`window.openScreen(${JSON.stringify(await urlOf(app.demo.instances.trial_already_open))})`);
   const events = () => page.evaluate('window.screenEvents.map(([name]) => name)');
