@@ -81,7 +81,7 @@ const findCover = (page: Page) =>
     return null;
   });
 
-it.each([1280, 390])('no bar covers what has the focus, %i wide', async (width) => {
+it.each([1280, 390])('no bar covers the focused element, %i wide', async (width) => {
   const page = await desk.open({ viewport: { width, height: 420 } });
   await desk.signIn(page, 'owner');
   const covered: string[] = [];

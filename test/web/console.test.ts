@@ -72,7 +72,7 @@ it('gives the focus back to the page', async () => {
   await expect.poll(() => page.evaluate(() => document.activeElement?.textContent)).toBe('Disconnect');
 });
 
-it('asks before it takes the wire from somebody', async () => {
+it('asks before it takes over the console of another user', async () => {
   const other = await desk.open();
   await desk.signIn(other, 'admin', toConsole());
   await other.getByRole('heading', { name: 'Somebody is at this console' }).waitFor();
@@ -93,7 +93,7 @@ it('asks before it takes the wire from somebody', async () => {
   await other.close();
 });
 
-it('asks nobody about the session that they have left themselves, though the server may not know yet that it was', async () => {
+it('does not ask about the user’s own session, although the server may not have detached it yet', async () => {
   const tab = await desk.openTab(page, '/icon.svg');
   // A close on its way: the server's end of the socket stays open.
   await tab.routeWebSocket(/\/console\/ws/, (socket) => {
@@ -135,20 +135,20 @@ it('asks a member too, who may not see whose session it is', async () => {
   await other.close();
 });
 
-it('says that the shell was left', async () => {
+it('shows that the console closed', async () => {
   await page.keyboard.type('exit\n');
   await page.getByText('The console has hung up').waitFor();
   await page.getByRole('button', { name: 'Connect again' }).click();
   await isLive();
 });
 
-it('closes its socket when the tab of the page is left', async () => {
+it('closes its socket when another tab of the page is opened', async () => {
   await expect.poll(async () => (await readSessions())[0]?.state).toBe('attached');
   await page.getByRole('link', { name: 'Facts', exact: true }).click();
   await expect.poll(async () => (await readSessions())[0]?.state).toBe('detached');
 });
 
-it('the sessions are listed, with who, how much and why they ended', async () => {
+it('the sessions are listed with their users, volumes and end reasons', async () => {
   await page.getByRole('link', { name: 'Console sessions', exact: true }).click();
   const rows = page.getByRole('grid').getByRole('row');
   await expect.poll(() => rows.allInnerTexts()).toContainEqual(expect.stringMatching(/over[\s\S]*Olivia[\s\S]*the console hung up/));
@@ -170,7 +170,7 @@ it('a running session is ended after a question, by the name of its user', async
   await own.close();
 });
 
-it('shows a screen, which no one said it would be, and sends it keys', async () => {
+it('shows a screen, whose kind it does not know before, and sends it keys', async () => {
   const { eligible } = desk.demo.instances;
   await page.goto(desk.baseUrl + toConsole('console', eligible));
   await isLive();
@@ -189,7 +189,7 @@ it('shows a screen, which no one said it would be, and sends it keys', async () 
   expect(await readSessions(eligible)).toMatchObject([{ kind: 'vnc' }]);
 });
 
-it('says in words why there is no console: none behind it, a role too low, a key', async () => {
+it('explains why there is no console: no endpoint, a low role, an API key', async () => {
   await page.goto(desk.baseUrl + toConsole('console', desk.demo.instances.trial_already_open));
   await page.getByText('There is no console behind this instance').waitFor();
   const viewer = await desk.open();
@@ -202,7 +202,7 @@ it('says in words why there is no console: none behind it, a role too low, a key
   await program.getByRole('heading', { name: 'An API key opens no console in a page' }).waitFor();
 });
 
-it('that is of a build that is gone is loaded with the current one', async () => {
+it('a console page of an old build is loaded from the current one', async () => {
   const other = await desk.open();
   let isGone = true;
   await other.route('**/assets/console-*.js', (route) => (isGone ? route.fulfill({ status: 404 }) : route.fallback()));
@@ -217,6 +217,6 @@ it('that is of a build that is gone is loaded with the current one', async () =>
   await other.context().close();
 });
 
-it('has asked nobody else, and complained of nothing', () => {
+it('makes no requests to other hosts, and logs no errors', () => {
   expect([desk.elsewhere, desk.complaints]).toEqual([[], []]);
 });

@@ -75,7 +75,7 @@ const signInHere = async (on: Page) => {
   await on.getByRole('button', { name: 'Sign in', exact: true }).click();
 };
 
-it('lists what there is, sorted as asked, and opens one', async () => {
+it('lists the dashboards in the chosen order, and opens one', async () => {
   await page.getByRole('gridcell', { name: 'Operations default' }).waitFor();
   await page.getByRole('gridcell', { name: 'Anton Adler' }).first().waitFor();
   await desk.look(page, 'dashboards');
@@ -92,7 +92,7 @@ it('lists what there is, sorted as asked, and opens one', async () => {
 
 let made: string;
 
-it('makes one, with the server’s words beside a field that it refuses', async () => {
+it('makes one, with the server’s message next to a refused field', async () => {
   await page.goto(desk.baseUrl + desk.toPage('dashboards'));
   await page.getByRole('button', { name: 'Make a dashboard' }).click();
   const dialog = page.getByRole('dialog');
@@ -112,7 +112,7 @@ it('makes one, with the server’s words beside a field that it refuses', async 
   expect(await read(made)).toMatchObject({ name: 'Databases', description: 'Of all of us', isPublic: true, isDefault: false, widgets: [] });
 });
 
-it('edits the widgets, and sends what was changed alone', async () => {
+it('edits the widgets, and sends the changed fields alone', async () => {
   await openBoard(page, made);
   expect(await save(page).getAttribute('aria-disabled')).toBe('true');
   await rewrite(page, '[\n{"id": 1,\n"title": Rows}\n]');
@@ -133,7 +133,7 @@ it('edits the widgets, and sends what was changed alone', async () => {
   expect(await read(made)).toMatchObject({ version: 2, widgets: [{ id: 1, title: 'Rows' }] });
 });
 
-it('keeps every digit of what was not touched', async () => {
+it('keeps every digit of the unchanged widgets', async () => {
   const widgets = '[{"id":"a","at":9007199254740993,"step":1.0,"10":1,"2":1e-400},{"id":"b","title":"Old"}]';
   const { organizationId, projectId } = place();
   const address = `${desk.baseUrl}/v1/organizations/${organizationId}/projects/${projectId}/monitoring/dashboards`;
@@ -151,7 +151,7 @@ it('keeps every digit of what was not touched', async () => {
   expect(await readText(id)).toContain(widgets.replace('Old', 'New'));
 });
 
-it('is left by the keyboard: Tab indents, Escape and then Tab goes on', async () => {
+it('the editor is left by the keyboard: Tab indents, Escape and then Tab leaves', async () => {
   await openBoard(page, made);
   await rewrite(page, '[]');
   await page.keyboard.press('Tab');
@@ -178,7 +178,7 @@ it('makes it the default, and public or not', async () => {
   await page.getByRole('gridcell', { name: 'Operations', exact: true }).waitFor();
 });
 
-it('asks before unsaved changes are left, by a link and by the way back', async () => {
+it('asks before unsaved changes are left, by a link and by the back button', async () => {
   await page.getByRole('link', { name: 'Databases' }).click();
   await page.getByRole('textbox', { name: 'Description' }).fill('Unsaved');
   await page.getByRole('link', { name: 'Tasks' }).click();
@@ -193,7 +193,7 @@ it('asks before unsaved changes are left, by a link and by the way back', async 
   expect(await read(made)).toMatchObject({ description: 'Of all of us' });
 });
 
-it('keeps unsaved changes while somebody has to sign in again', async () => {
+it('keeps unsaved changes while the user signs in again', async () => {
   await page.getByRole('textbox', { name: 'Description' }).fill('Kept');
   await page.getByText('Not saved: description.').waitFor();
   await page.getByRole('button', { name: /Olivia/ }).click();
@@ -215,7 +215,7 @@ it('moves to another project of the organization', async () => {
   expect(await read(made, desk.demo.empty_project_id)).toMatchObject({ isDefault: false, widgets: [{ id: 1, title: 'Rows' }] });
 });
 
-it('deletes after asking once, by name, and then says that nothing is there', async () => {
+it('deletes after one question with the name, and then shows an empty list', async () => {
   await page.getByRole('button', { name: 'Delete …' }).click();
   const dialog = page.getByRole('dialog', { name: 'Delete “Databases”?' });
   await dialog.getByRole('button', { name: 'Delete it' }).click();
@@ -231,7 +231,7 @@ it('deletes after asking once, by name, and then says that nothing is there', as
   expect(project.dashboards.totalCount).toBe(0);
 });
 
-it('shows two people who save at once both versions, and saves what the second chooses', async () => {
+it('shows both versions of a conflict, and saves the choices of the second user', async () => {
   const id = await make({
     name: 'Shared',
     widgets: [
@@ -307,7 +307,7 @@ it('shows two people who save at once both versions, and saves what the second c
   await other.context().close();
 });
 
-it('takes widgets by their ids, by position, or as the one value that they are', () => {
+it('merges widgets by their ids, by position, or as a whole', () => {
   const content = (widgets: string, version = 1): Saved => ({
     name: 'N',
     description: '',
@@ -338,7 +338,7 @@ it('takes widgets by their ids, by position, or as the one value that they are',
   expect(merge('null', 'null', '"text"')).toBe('text');
 });
 
-it('follows what others save, and keeps what is being written', async () => {
+it('follows saves of others, and keeps unsaved changes', async () => {
   const id = await make({ name: 'Followed' });
   await openBoard(page, id);
   const focus = () => page.evaluate(() => dispatchEvent(new Event('focus')));
@@ -358,7 +358,7 @@ it('follows what others save, and keeps what is being written', async () => {
   expect(await read(id)).toMatchObject({ description: 'Mine', isDefault: true, name: 'Followed anew' });
 });
 
-it('says beside the field what the server refuses, and keeps what was written', async () => {
+it('shows a refusal next to its field, and keeps the input', async () => {
   const id = await make({ name: 'Refused' });
   await openBoard(page, id);
   await page.getByRole('textbox', { name: 'Description' }).fill('d'.repeat(10_001));
@@ -377,7 +377,7 @@ it('says beside the field what the server refuses, and keeps what was written', 
   await expect.poll(() => page.getByRole('textbox', { name: 'Name' }).inputValue()).toBe('Refused');
 });
 
-it('says in words that the project has as many as it may', async () => {
+it('explains that the project has reached its quota', async () => {
   const { project } = await desk.graphql<{ project: { dashboards: { totalCount: number } } }>(
     'query ($id: ID!) { project(id: $id) { dashboards { totalCount } } }',
     { id: desk.demo.project_id },
@@ -391,7 +391,7 @@ it('says in words that the project has as many as it may', async () => {
   await page.getByRole('button', { name: 'Cancel' }).click();
 });
 
-it('offers a viewer nothing that would be refused, and a member their own alone', async () => {
+it('offers a viewer no changes, and a member those of their own dashboards', async () => {
   const viewer = await desk.open({ colorScheme: 'dark', viewport: { width: 390, height: 800 } });
   await desk.signIn(viewer, 'viewer', desk.toPage(`dashboards/${desk.demo.dashboards.public}`));
   await viewer.getByText('Your role “viewer” reads dashboards.').waitFor();
@@ -415,7 +415,7 @@ it('offers a viewer nothing that would be refused, and a member their own alone'
   await member.context().close();
 });
 
-it('has asked nobody else, and complained of nothing', () => {
+it('makes no requests to other hosts, and logs no errors', () => {
   expect(desk.elsewhere).toEqual([]);
   expect(desk.complaints).toEqual([]);
 });

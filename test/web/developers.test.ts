@@ -35,7 +35,7 @@ describe('the first steps', () => {
     await desk.look(page, 'developers');
   });
 
-  it('copy what they show', async () => {
+  it('copy their examples as shown', async () => {
     const curl = example('v1').first();
     await curl.getByRole('button', { name: 'Copy this example' }).click();
     await expect.poll(() => page.evaluate(() => navigator.clipboard.readText())).toContain('Bearer YOUR_KEY');
@@ -45,7 +45,7 @@ describe('the first steps', () => {
     await expect.poll(() => page.evaluate(() => navigator.clipboard.readText())).toBe(await curl.locator('code').innerText());
   });
 
-  it('have examples that run as they stand', async () => {
+  it('have examples that run unchanged', async () => {
     const responses = await Promise.all(
       [example('v1').first(), example('A GraphQL query').nth(1)].map(async (one) => {
         const { stdout } = await run('sh', ['-c', await one.locator('code').innerText()]);
@@ -114,7 +114,7 @@ describe('the guides', () => {
     expect(await page.evaluate(() => scrollY)).toBe(0);
   });
 
-  it('say so where there is none of that name', async () => {
+  it('show a message for an unknown name', async () => {
     await page.goto(`${desk.baseUrl}${base}/nothing`);
     await page.getByRole('heading', { name: 'There is no such guide' }).waitFor();
     await page.goto(`${desk.baseUrl}${base}/100%25`);
@@ -180,7 +180,7 @@ describe.each(['light', 'dark'] as const)('in %s colours, on a phone', (colorSch
   });
 });
 
-it('has asked nobody else, and complained of nothing', () => {
+it('makes no requests to other hosts, and logs no errors', () => {
   expect(desk.elsewhere).toEqual([]);
   expect(desk.complaints).toEqual([]);
 });

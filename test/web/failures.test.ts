@@ -49,7 +49,7 @@ const refuse = (route: Route) =>
 const focused = () => page.evaluate(() => document.activeElement?.textContent);
 
 describe('signing in', () => {
-  it('says that the server is away, and goes on when it is back', async () => {
+  it('shows that the server is unreachable, and recovers when it is back', async () => {
     const other = await desk.open();
     await other.route('**/desk/settings', (route) => route.abort());
     await other.goto(`${desk.baseUrl}/signin`);
@@ -63,7 +63,7 @@ describe('signing in', () => {
     await other.context().close();
   });
 
-  it('says so too where no response comes, and goes on', async () => {
+  it('shows that the server does not respond, and recovers', async () => {
     const other = await desk.open();
     await other.route('**/desk/settings', () => {}, { times: 1 });
     await other.goto(`${desk.baseUrl}/signin`);
@@ -72,7 +72,7 @@ describe('signing in', () => {
     await other.context().close();
   });
 
-  it('says so of a credential too, and of a response that is not JSON', async () => {
+  it('shows that the server is unreachable for a credential, and for a response that is not JSON', async () => {
     const other = await desk.open();
     await other.goto(`${desk.baseUrl}/signin`);
     const paste = async () => {
@@ -97,7 +97,7 @@ describe('the search', () => {
   const search = () => page.getByRole('combobox', { name: 'Search instances and pages' });
   const found = () => page.getByRole('listbox', { name: 'Found' });
 
-  it('says that it searches, and opens the first result once it is there if Enter was pressed before', async () => {
+  it('shows that it searches, and opens the first result when it arrives after Enter', async () => {
     await open('tasks');
     let release = () => {};
     const released = new Promise<void>((resolve) => {
@@ -116,7 +116,7 @@ describe('the search', () => {
     await stop();
   });
 
-  it('opens nothing of what was found for the text before, however soon Enter follows the last letter', async () => {
+  it('opens no result of the previous text, however soon Enter follows the last letter', async () => {
     await open('tasks');
     await search().fill('web');
     await found().getByRole('option', { name: /^web-/ }).first().waitFor();
@@ -132,7 +132,7 @@ describe('the search', () => {
     expect(page.url()).toBe(desk.baseUrl + desk.toPage('storage'));
   });
 
-  it('says that it failed, and tries again', async () => {
+  it('shows that it failed, and tries again', async () => {
     const stop = await intercept('Search', (route) => route.abort());
     await search().fill('web-');
     const again = found().getByRole('option', { name: 'Try again' });
@@ -208,7 +208,7 @@ describe('an id', () => {
   const search = () => page.getByRole('combobox', { name: 'Search instances and pages' });
   const found = () => page.getByRole('listbox', { name: 'Found' });
 
-  it('of an instance is searched for by pasting it', async () => {
+  it('of an instance is found by pasting it', async () => {
     await open('tasks');
     const { console: id } = desk.demo.instances;
     await search().fill(` ${id.toUpperCase()} `);
@@ -223,7 +223,7 @@ describe('an id', () => {
     await open('tasks');
   });
 
-  it('that is not to be seen is not found, and one that cannot be looked up is tried again', async () => {
+  it('that is not visible is not found, and one that cannot be looked up is tried again', async () => {
     await search().fill(desk.demo.foreign.instance_id);
     await found().getByText('Nothing begins so.').waitFor();
     const stop = await intercept('Lookup', (route) => route.abort());
@@ -237,14 +237,14 @@ describe('an id', () => {
   });
 });
 
-it('a project that somebody may not see still says who they are', async () => {
+it('an invisible project still shows the signed-in user', async () => {
   const { project_id: foreign } = desk.demo.foreign;
   await page.goto(`${desk.baseUrl}/projects/${foreign}`);
   await page.locator('[data-code="not_found"]').waitFor();
   await page.getByRole('banner').getByRole('button', { name: 'Olivia Okafor' }).waitFor();
 });
 
-it('the list of projects says that it could not be read, and tries again', async () => {
+it('the list of projects shows that it could not be read, and tries again', async () => {
   await open('tasks');
   const onRoute = (route: Route) => (route.request().postData()?.includes('query Switcher') ? route.abort() : route.fallback());
   await page.route('**/graphql', onRoute);
@@ -257,7 +257,7 @@ it('the list of projects says that it could not be read, and tries again', async
   await page.keyboard.press('Escape');
 });
 
-it('a filter that is cleared stays clear, whatever was typed just before', async () => {
+it('a cleared filter stays clear after input just before', async () => {
   await open('instances?status=active');
   const name = page.getByPlaceholder('Name begins with');
   await page.getByRole('button', { name: 'Clear filters' }).waitFor();
@@ -274,7 +274,7 @@ it('a filter that is cleared stays clear, whatever was typed just before', async
   expect([await name.inputValue(), new URL(page.url()).search]).toEqual(['', '']);
 });
 
-it('a new dashboard keeps what was typed while somebody has to sign in again', async () => {
+it('a new dashboard keeps its input while the user signs in again', async () => {
   await open('dashboards');
   await page.getByRole('button', { name: 'Make a dashboard' }).click();
   const dialog = page.getByRole('dialog', { name: 'Make a dashboard' });
@@ -304,7 +304,7 @@ it('a new dashboard keeps what was typed while somebody has to sign in again', a
   await expect.poll(focused).toBe('Make a dashboard');
 });
 
-it('a dashboard is made once, also where the first response does not tell whether it was', async () => {
+it('a dashboard is made once, also where the first response leaves it uncertain', async () => {
   await open('dashboards');
   await page.getByRole('button', { name: 'Make a dashboard' }).click();
   const dialog = page.getByRole('dialog', { name: 'Make a dashboard' });
@@ -327,7 +327,7 @@ it('a dashboard is made once, also where the first response does not tell whethe
   expect(made.map(({ id }) => id)).toEqual([page.url().split('/').at(-1)]);
 });
 
-it('a dashboard that is made, moved or deleted late takes nobody back who has left, and is sent once', async () => {
+it('a late response to making, moving or deleting a dashboard does not navigate back, and the request is sent once', async () => {
   const place = { organizationId: desk.demo.organization_id, projectId: desk.demo.project_id };
   const make = async (name: string) => {
     const { createDashboard } = await desk.graphql<{ createDashboard: { dashboard: { id: string } } }>(
@@ -395,7 +395,7 @@ it('a dashboard that is made, moved or deleted late takes nobody back who has le
   await deleting.stop();
 });
 
-it('a dashboard that was saved without an answer is taken for one’s own, also once more was written', async () => {
+it('a dashboard that was saved without a response is recognized as one’s own, also after more input', async () => {
   const place = { organizationId: desk.demo.organization_id, projectId: desk.demo.project_id };
   const { createDashboard } = await desk.graphql<{ createDashboard: { dashboard: { id: string } } }>(
     'mutation ($input: CreateDashboardInput!) { createDashboard(input: $input) { dashboard { id } } }',
@@ -428,7 +428,7 @@ it('a dashboard that was saved without an answer is taken for one’s own, also 
   expect(await description.inputValue()).toBe('Third');
 });
 
-it('a dashboard that was changed meanwhile is neither moved nor deleted, and that is said in words of its own', async () => {
+it('a dashboard that was changed meanwhile is neither moved nor deleted, with a message', async () => {
   const place = { organizationId: desk.demo.organization_id, projectId: desk.demo.project_id };
   const { createDashboard } = await desk.graphql<{ createDashboard: { dashboard: { id: string } } }>(
     'mutation ($input: CreateDashboardInput!) { createDashboard(input: $input) { dashboard { id } } }',
@@ -530,7 +530,7 @@ describe('keys', () => {
     await phone.context().close();
   });
 
-  it('ask to sign in again when the session has ended', async () => {
+  it('require a new sign-in when the session has ended', async () => {
     const stop = await intercept('Keys', refuse);
     await page.goto(`${desk.baseUrl}/keys`);
     await page.waitForURL(/\/signin\?to=/);
@@ -540,7 +540,7 @@ describe('keys', () => {
     await page.waitForURL(`${desk.baseUrl}/keys`);
   });
 
-  it('keep what was typed while its author has to sign in again, and show it to nobody else', async () => {
+  it('keep their input while its author signs in again, and show it to no other user', async () => {
     const typed = () => Promise.all([page.getByLabel('Name').inputValue(), page.getByLabel('Last day').inputValue()]);
     const end = async () => {
       const stop = await intercept('CreateApiKey', refuse);
@@ -574,7 +574,7 @@ describe('keys', () => {
     await page.getByRole('dialog').waitFor({ state: 'detached' });
   });
 
-  it('give the focus back to what asked whether to revoke one, or to the page once that is gone', async () => {
+  it('return the focus from the question about a revocation to its button, or to the page without it', async () => {
     await page.getByLabel('Name').fill('to be kept');
     await page.getByRole('button', { name: 'Make the key' }).click();
     await page.getByRole('button', { name: 'I have it' }).click();
@@ -607,7 +607,7 @@ describe('a screen reader', () => {
     });
   const readHeard = () => page.evaluate(() => (window as unknown as { heard: string[] }).heard);
 
-  it('is told once that a page could not be read: neither each second until it is tried again, nor each time it is', async () => {
+  it('announces once that a page could not be read, and neither the countdown nor the attempts', async () => {
     await open('tasks');
     let attempts = 0;
     const errors = [{ message: 'The database is out of reach.', extensions: { code: 'service_unavailable' } }];
@@ -628,7 +628,7 @@ describe('a screen reader', () => {
     await page.getByRole('alert').waitFor({ state: 'detached' });
   });
 
-  it('is told once that the page is not live, not of each attempt', async () => {
+  it('announces once that the page is not live, and not each attempt', async () => {
     await open('notifications');
     await page.locator('.connection[data-state="live"]').waitFor();
     await page.context().setOffline(true);
@@ -645,7 +645,7 @@ describe('a screen reader', () => {
   });
 });
 
-it('an unreachable server is no matter of allowed origins', async () => {
+it('an unreachable server is not reported as a matter of allowed origins', async () => {
   await open('');
   await page.route('**/graphql', (route) => route.abort());
   await page.getByRole('link', { name: 'Storage' }).click();
@@ -657,11 +657,11 @@ it('an unreachable server is no matter of allowed origins', async () => {
   await problem.waitFor({ state: 'detached' });
 });
 
-it('has asked nobody else, and complained of nothing', () => {
+it('makes no requests to other hosts, and logs no errors', () => {
   expect([desk.elsewhere, desk.complaints]).toEqual([[], []]);
 });
 
-it('a page that breaks says so within the frame, and is loaded again', async () => {
+it('a broken page shows an error within the frame, and is loaded again', async () => {
   const stop = await intercept('Tasks', async (route) => {
     const response = await route.fetch();
     const body = (await response.text()).replace(/"created":"[^"]*"/g, '"created":"no time"');
@@ -681,7 +681,7 @@ it('a page that breaks says so within the frame, and is loaded again', async () 
   await page.getByRole('grid').waitFor();
 });
 
-it('a page whose code cannot be loaded says so after one reload, and opens once it can be', async () => {
+it('a page whose code cannot be loaded shows an error after one reload, and opens once it can be', async () => {
   const code = '**/assets/storage-*.js';
   await open('tasks');
   await page.route(code, (route) => route.fulfill({ status: 404 }));
@@ -699,7 +699,7 @@ it('a page whose code cannot be loaded says so after one reload, and opens once 
   await page.getByRole('grid').waitFor();
 });
 
-it('a browser that stores nothing for the site is told so', async () => {
+it('a browser without storage for the site gets a message', async () => {
   const other = await desk.open();
   await other.addInitScript(() => {
     Object.defineProperty(window, 'sessionStorage', {

@@ -69,13 +69,13 @@ describe('each figure of the overview opens the list that it counts', () => {
     expect(seen.length).toBeGreaterThan(3);
     expect(seen).toEqual(texts.map((text) => [text, read(text)]));
   };
-  it('what needs attention', () => check('.figures li', (text) => Number(/^\d+/.exec(text)?.[0])));
+  it('the figures of attention', () => check('.figures li', (text) => Number(/^\d+/.exec(text)?.[0])));
   it('instances and tasks by status', () => check('.status-bar tr', (text) => Number(/\d+$/.exec(text)?.[0])));
-  it('what is owned', () => check('[aria-labelledby="owned"] .facts div', (text) => Number(/\d+$/.exec(text)?.[0])));
+  it('the figures of owned resources', () => check('[aria-labelledby="owned"] .facts div', (text) => Number(/\d+$/.exec(text)?.[0])));
 });
 
 describe('instances', () => {
-  it('are filtered by the beginning of their names, by status and region, as the address says', async () => {
+  it('are filtered by the beginning of their names, by status and region, as in the address', async () => {
     await open('instances');
     await page.getByPlaceholder('Name begins with').fill('web');
     await page.waitForURL(/[?&]name=web/);
@@ -104,7 +104,7 @@ describe('instances', () => {
     expect(new URL(page.url()).search).toBe('?sort=-name');
   });
 
-  it('a link shows the same to somebody else', async () => {
+  it('a link shows the same list to another user', async () => {
     const address = desk.toPage('instances?status=active&status=stopped&sort=-name');
     const other = await desk.open();
     await desk.signIn(other, 'viewer', address);
@@ -126,7 +126,7 @@ describe('instances', () => {
     await page.getByRole('heading', { level: 1, name }).waitFor();
   });
 
-  it('arrows are left to what has the focus', async () => {
+  it('arrow keys stay with the focused element', async () => {
     await open('instances');
     await grid().waitFor();
     await page.getByRole('button', { name: 'active', exact: true }).focus();
@@ -182,7 +182,7 @@ describe('instances', () => {
     expect(await readCurrentIndex()).toBe(1);
   });
 
-  it('what the address says that no filter has is removed from it, and what they have stays', async () => {
+  it('unknown filters are removed from the address, and known ones stay', async () => {
     await open('instances?status=bogus&status=active&attention=nothing&sort=-colour&name=web');
     await page.waitForURL(/\/instances\?name=web&status=active$/);
     expect(await readCount()).toBe((await readInstances('filter: { namePrefix: "web", statuses: [active] }')).totalCount);
@@ -203,7 +203,7 @@ describe('instances', () => {
     expect(sent.filter((body) => /"(bogus|loud|web-02|me)"/.test(body))).toEqual([]);
   });
 
-  it('the way back finds the filter, the place and the row', async () => {
+  it('the back button restores the filter, the position and the row', async () => {
     await open('instances?status=active&sort=-name');
     await grid().waitFor();
     // The letters lead into the table from anywhere.
@@ -231,7 +231,7 @@ describe('instances', () => {
     await expect.poll(() => readCurrentIndex()).toBe(25);
   });
 
-  it('are at an address whose ids are in capitals, too, and a change of page is read out', async () => {
+  it('are opened by ids in capitals, and a change of page is announced', async () => {
     const spoken = page.locator('p.hidden[role=status]');
     await open('instances');
     const pathname = (await page.locator('.table-row a').first().getAttribute('href')) ?? '';
@@ -256,7 +256,7 @@ describe('instances', () => {
     expect(ids).toContain(desk.demo.instances.eligible);
   });
 
-  it('stay, greyed, while the server is away, and are read again by themselves', async () => {
+  it('stay, greyed, while the server is unreachable, and are read again automatically', async () => {
     await open('instances');
     await grid().waitFor();
     await page.getByRole('link', { name: 'Tasks', exact: true }).click();
@@ -272,7 +272,7 @@ describe('instances', () => {
     await expect.poll(() => page.locator('[data-code]').count()).toBe(0);
   });
 
-  it('count the minutes until an hourly budget is new', async () => {
+  it('count the minutes until an hourly budget is reset', async () => {
     await open('instances');
     await grid().waitFor();
     const body = { errors: [{ message: 'Too many requests.', extensions: { code: 'rate_limited' } }] };
@@ -284,7 +284,7 @@ describe('instances', () => {
     await expect.poll(() => page.locator('[data-code]').count()).toBe(0);
   });
 
-  it('have what is usable on a narrow screen', async () => {
+  it('have the important columns on a narrow screen', async () => {
     const phone = await desk.open({ viewport: { width: 390, height: 844 } });
     await desk.signIn(phone, 'owner', desk.toPage('instances'));
     await grid(phone).waitFor();
@@ -300,17 +300,17 @@ describe('instances', () => {
 });
 
 describe('an instance', () => {
-  it.each(['019b76da-a800-7444-963f-000000000000', 'nothing'])('that is not there says so: %s', async (id) => {
+  it.each(['019b76da-a800-7444-963f-000000000000', 'nothing'])('that does not exist shows a message: %s', async (id) => {
     await open(`instances/${id}`);
     await page.locator('[data-code="not_found"]').waitFor();
   });
 
-  it('of somebody else looks as if it were not there', async () => {
+  it('of another organization looks absent', async () => {
     await open(`instances/${desk.demo.foreign.instance_id}`);
     await page.locator('[data-code="not_found"]').waitFor();
   });
 
-  it('says in words why its backup cannot be tried, for each reason that the server has', async () => {
+  it('explains why its backup cannot be tried, for each reason of the server', async () => {
     const query =
       'query ($id: ID!, $instance: ID!) { project(id: $id) { instance(id: $instance) { backupTrial { eligible blockers trial { id } } } } }';
     type Found = { project: { instance: { backupTrial: { eligible: boolean; blockers: string[]; trial: object | null } } } };
@@ -331,7 +331,7 @@ describe('an instance', () => {
     expect(sentences.size).toBe(7);
   });
 
-  it('has a list without an end: the keys walk over its pages, and what is far away is let go', async () => {
+  it('has an endless list: the keys move over its pages, and distant rows are released', async () => {
     const instance = desk.demo.instances.eligible;
     const { organization_id: organizationId, project_id: projectId } = desk.demo;
     for (let batch = 0; batch < 3; batch += 1) {
@@ -406,7 +406,7 @@ describe('an instance', () => {
 });
 
 describe('tasks', () => {
-  it('one opens beside the list, and closes with the focus back in it', async () => {
+  it('a task opens next to the list, and closes with the focus back in it', async () => {
     await open('tasks?attention=failed_24h');
     await grid().focus();
     await page.keyboard.press('ArrowDown');
@@ -442,7 +442,7 @@ describe('tasks', () => {
     expect(cut).toEqual([]);
   });
 
-  it('one that is open beside a list without it follows what happens', async () => {
+  it('an open task that is not in the list is updated', async () => {
     const { organization_id: organizationId, project_id: projectId } = desk.demo;
     const { project } = await desk.graphql<{ project: { tasks: { nodes: Array<{ id: string }> } } }>(
       'query ($id: ID!) { project(id: $id) { tasks(first: 1, filter: { status: running }) { nodes { id } } } }',
@@ -513,6 +513,6 @@ describe('tasks', () => {
   });
 });
 
-it('has asked nobody else, and complained of nothing', () => {
+it('makes no requests to other hosts, and logs no errors', () => {
   expect([desk.elsewhere, desk.complaints]).toEqual([[], []]);
 });

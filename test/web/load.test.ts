@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => desk?.close());
 
-it('the first load is small, compressed before it is asked for, and kept', async () => {
+it('the first load is small, precompressed and cached', async () => {
   const page = await desk.open();
   const scripts = new Map<string, number>();
   const kinds = new Set<string>();

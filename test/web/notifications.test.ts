@@ -77,7 +77,7 @@ async function expectUnread(count: number): Promise<void> {
   }
 }
 
-it('lists what the server has, the newest first', async () => {
+it('lists the notifications of the server, the newest first', async () => {
   const { project } = await desk.graphql<{ project: { notifications: { nodes: { title: string }[] } } }>(
     'query ($id: ID!) { project(id: $id) { notifications(first: 5) { nodes { title } } } }',
     { id: desk.demo.project_id },
@@ -137,7 +137,7 @@ it('marks one as read, in both tabs and at the server', async () => {
   await opened(page).waitFor({ state: 'detached' });
 });
 
-it('marks by the keyboard: the current one, and those that are selected', async () => {
+it('marks the current one and the selected ones by the keyboard', async () => {
   const before = await countUnread();
   await page.locator('.table').focus();
   await page.keyboard.press('Home');
@@ -196,7 +196,7 @@ it('leaves letters to an open menu, and acts on none once they are switched off'
   expect(await search.evaluate((node) => node === document.activeElement)).toBe(true);
 });
 
-it('takes back what the server refuses, and says its words', async () => {
+it('reverts a refused change, with the server’s message', async () => {
   const before = await countUnread();
   let refuse = () => {};
   const isTime = new Promise<void>((resolve) => {
@@ -221,7 +221,7 @@ it('takes back what the server refuses, and says its words', async () => {
   await page.getByRole('alert').getByRole('button', { name: 'Close' }).click();
 });
 
-it('tells what comes while one reads further down, and marks only what is shown', async () => {
+it('counts arrivals while the user is further down, and marks only the shown ones', async () => {
   await scroll(page, 2000);
   for (const turn of [0, 1, 2]) await publish(`Above ${turn}.`);
   await news(page, /^3 new$/).waitFor();
@@ -235,7 +235,7 @@ it('tells what comes while one reads further down, and marks only what is shown'
   expect((await rows(page).locator('.title').allTextContents()).slice(0, 3)).toEqual(['Above 2.', 'Above 1.', 'Above 0.']);
 });
 
-it('shows as read what was read as soon as it came', async () => {
+it('shows a notification as read that was read as soon as it arrived', async () => {
   // Server-sent events that arrive together are read together.
   const third = await desk.open();
   await third.routeWebSocket(/graphql/, (socket) => socket.close());
@@ -256,7 +256,7 @@ it('shows as read what was read as soon as it came', async () => {
   await third.context().close();
 });
 
-it('keeps its filters in the address, tells what they hide, and marks only what they show', async () => {
+it('keeps its filters in the address, counts the hidden arrivals, and marks only the shown ones', async () => {
   await publish('A loud one.', { severity: 'critical', kind: 'test.loud' });
   await page.getByRole('button', { name: 'Unread' }).click();
   await page.getByRole('button', { name: 'critical' }).click();
@@ -285,7 +285,7 @@ it('keeps its filters in the address, tells what they hide, and marks only what 
   await row(page, 'A quiet one.').waitFor();
 });
 
-it('counts what is unread of what has arrived and is not shown', () => {
+it('counts the unread ones of the arrivals that are not shown', () => {
   const arrivals = new Arrivals({ writeFragment() {}, release() {} } as never);
   const add = (sequence: number, isRead: boolean, isShown: boolean, isAtTop: boolean) =>
     arrivals.add({ sequence, notification: { id: `${sequence}`, read: isRead } } as never, { isShown, isAtTop });
@@ -373,7 +373,7 @@ it('is not changed by a hostile title', async () => {
   expect(told).toEqual([]);
 });
 
-it('goes on after a break without a gap, with what was read meanwhile', async () => {
+it('resumes after a disconnect without a gap, with the reads since then', async () => {
   const { id } = await publish('Before the break.');
   await row(page, 'Before the break.').waitFor();
   await page.context().setOffline(true);
@@ -402,7 +402,7 @@ it('goes on after a break without a gap, with what was read meanwhile', async ()
   await scroll(page, 0);
 });
 
-it('says which numbers could not be told', async () => {
+it('shows the numbers of a gap', async () => {
   const lacking = await desk.openTab(page, '/icon.svg');
   let tell = (_frame: string) => {};
   let subscription = '';
@@ -454,7 +454,7 @@ it('follows another project, and the first one again', async () => {
   await expectUnread(await countUnread());
 });
 
-it('keeps the current row where more comes at once than is added, and acts on no other', async () => {
+it('keeps the current row where more arrives at once than is added, and acts on no other', async () => {
   await open(page);
   await publish('The current one.');
   await row(page, 'The current one.').waitFor();
@@ -473,7 +473,7 @@ it('keeps the current row where more comes at once than is added, and acts on no
   await expect.poll(() => current.getAttribute('aria-rowindex')).toBe('2');
 });
 
-it('keeps no more of what comes than it shows', async () => {
+it('keeps no more arrivals than it shows', async () => {
   const browser = await page.context().newCDPSession(page);
   // The lowest of five, as the page takes in responses while it is measured: some MiB that it does not keep.
   const measure = async () => {
@@ -507,7 +507,7 @@ it('keeps no more of what comes than it shows', async () => {
   await expectUnread(await countUnread());
 });
 
-it('marks what is shown also where the first rows are no longer loaded', async () => {
+it('marks the shown ones also where the first rows are no longer loaded', async () => {
   for (let turn = 0; turn < 10; turn += 1) await publishMany(Array.from({ length: 60 }, (_, index) => `Far down ${60 * turn + index}.`));
   await open(page);
   const goFarDown = async () => {
@@ -539,7 +539,7 @@ it('marks what is shown also where the first rows are no longer loaded', async (
   await scroll(page, 0);
 });
 
-it('is as good on a telephone, in the dark, and for whoever hears it', async () => {
+it('is accessible on a phone, in the dark, and by a screen reader', async () => {
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme });
     expect(await findBarriers(page)).toEqual([]);
@@ -550,7 +550,7 @@ it('is as good on a telephone, in the dark, and for whoever hears it', async () 
   await desk.look(page, 'notifications-390');
 });
 
-it('has asked nobody else, and complained of nothing', () => {
+it('makes no requests to other hosts, and logs no errors', () => {
   expect(desk.elsewhere).toEqual([]);
   expect(desk.complaints).toEqual([]);
 });

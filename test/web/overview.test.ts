@@ -31,7 +31,7 @@ it('is one click away from the address', async () => {
   await page.getByRole('heading', { name: 'Needs attention' }).waitFor();
 });
 
-it('says what needs attention, and how much there is, as the server counts', async () => {
+it('shows the figures of the server', async () => {
   await page.goto(desk.baseUrl + desk.toPage());
   const { project } = await desk.graphql<{
     project: { computeOverview: { instancesTotal: number; attention: { tasksFailed24h: number; instancesSuspended: number } } };
@@ -58,7 +58,7 @@ it('shows a notification that is published meanwhile, and counts it in the menu 
   await expect.poll(() => page.title()).toMatch(new RegExp(`^\\(${unread + 1}\\) `));
 });
 
-it('shows one that was published while the list was on its way', async () => {
+it('shows a notification that was published while the list was loading', async () => {
   await page.goto(desk.baseUrl + desk.toPage('instances'));
   await page.locator('.connection[data-state="live"]').waitFor();
   await page.getByRole('grid').waitFor();
@@ -78,7 +78,7 @@ it('shows one that was published while the list was on its way', async () => {
   await page.unroute('**/graphql');
 });
 
-it('reads its figures for many notifications a few times, and while nobody looks not at all', async () => {
+it('reads its figures a few times for many notifications, and not at all while hidden', async () => {
   let reads = 0;
   await page.route('**/graphql', (route) => {
     if (route.request().postData()?.includes('query Overview(')) reads += 1;
@@ -107,7 +107,7 @@ it('reads its figures for many notifications a few times, and while nobody looks
   await page.unroute('**/graphql');
 });
 
-it('reads its figures again once a minute, and after a break', async () => {
+it('reads its figures again once a minute, and after a disconnect', async () => {
   const other = await desk.openTab(page, '/icon.svg');
   await other.clock.install();
   let reads = 0;
@@ -129,7 +129,7 @@ it('reads its figures again once a minute, and after a break', async () => {
   await page.bringToFront();
 });
 
-it('shows what is current where the system sets the colours', async () => {
+it('marks the current items with the colours of the system', async () => {
   await page.emulateMedia({ forcedColors: 'active' });
   const styleOf = (selector: string, name: string) =>
     page
@@ -151,7 +151,7 @@ it('opens another project by typing a part of its name', async () => {
   await page.getByText('Nothing has happened yet').waitFor();
 });
 
-it('forgets who was signed in', async () => {
+it('forgets the user after a sign-out', async () => {
   await page.getByRole('button', { name: /Olivia/ }).click();
   await page.getByRole('menuitem', { name: 'Sign out' }).click();
   await page.waitForURL(/\/signin/);
@@ -160,7 +160,7 @@ it('forgets who was signed in', async () => {
   await page.waitForURL(/\/signin/);
 });
 
-it('has asked nobody else, and complained of nothing', () => {
+it('makes no requests to other hosts, and logs no errors', () => {
   expect(desk.elsewhere).toEqual([]);
   expect(desk.complaints).toEqual([]);
 });

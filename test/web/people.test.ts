@@ -25,7 +25,7 @@ const mayDo = (role: string) => page.locator('.roles div').filter({ has: page.ge
 const show = (path: string) => page.goto(desk.baseUrl + path);
 
 describe('members', () => {
-  it('of the project are there with their roles, and what these may do', async () => {
+  it('of the project are listed with their roles, and the rights of these', async () => {
     const { project } = await desk.graphql<{
       project: { members: { nodes: Array<{ role: string; user: { name: string; email: string } }> } };
     }>('query ($id: ID!) { project(id: $id) { members { nodes { role user { name email } } } } }', { id: desk.demo.project_id });
@@ -39,7 +39,7 @@ describe('members', () => {
     await desk.look(page, 'people');
   });
 
-  it('of the organization stand beside them', async () => {
+  it('of the organization are listed on their own page', async () => {
     await page.getByRole('link', { name: 'Members of the organization' }).click();
     await page.waitForURL(desk.baseUrl + desk.toPage('people/organization'));
     await row('owner@acme.example').waitFor();
@@ -57,12 +57,12 @@ describe('console sessions', () => {
   }
   const listSessions = async () => (await desk.graphql<Sessions>(sessions, { id: desk.demo.project_id })).project.consoleSessions.nodes;
 
-  it('tell what they would show where there are none', async () => {
+  it('have an explanation where there are none', async () => {
     await show(desk.toPage('people/sessions'));
     await page.getByRole('heading', { name: 'Nobody has been at a console yet' }).waitFor();
   });
 
-  it('are seen with who, where, from where and how much, and found by filters that stand in the address', async () => {
+  it('are listed with user, instance, address and volume, and found by filters in the address', async () => {
     const client = connect({ url: desk.baseUrl, credential: desk.demo.users.member.token ?? '' });
     const terminal = client.console({ instance: desk.demo.instances.console ?? '' });
     const typing = terminal.writable.getWriter();
@@ -92,7 +92,7 @@ describe('console sessions', () => {
     await typing.write(new TextEncoder().encode('uname\r'));
   });
 
-  it('are ended after a question, and say why they ended', async () => {
+  it('are ended after a question, and show their end reason', async () => {
     await row('member@acme.example').click();
     const dialog = page.getByRole('dialog', { name: 'Console session' });
     await dialog.getByRole('button', { name: 'End this session' }).click();
@@ -113,7 +113,7 @@ describe('console sessions', () => {
     await row('member@acme.example').getByText('somebody ended it').waitFor();
   });
 
-  it('are each asked about anew where another one is opened', async () => {
+  it('drop a pending question when another one is opened', async () => {
     const [session] = await listSessions();
     await page.route('**/graphql', async (route) => {
       const { query, variables } = route.request().postDataJSON();
@@ -159,14 +159,14 @@ describe('keys', () => {
   let key = '';
   const useKey = async () => (await fetch(`${desk.baseUrl}/v1/organizations`, { headers: { authorization: `Bearer ${key}` } })).status;
 
-  it('say beside the field what is wrong with it', async () => {
+  it('show an error next to its field', async () => {
     await show('/keys');
     await page.getByRole('button', { name: 'Make the key' }).click();
     await page.locator('#key-name-error').getByText('may not be blank').waitFor();
     expect(await findBarriers(page)).toEqual([]);
   });
 
-  it('are made with a last day in the reader’s zone, shown once, and good for v1', async () => {
+  it('are made with a last day in the reader’s zone, shown once, and accepted by v1', async () => {
     const day = `${new Date().getFullYear() + 1}-01-31`;
     await page.getByLabel('Name').fill('nightly <b>job</b>');
     await page.getByLabel('Last day').fill(day);
@@ -188,7 +188,7 @@ describe('keys', () => {
     expect(await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]))).not.toContain(key);
   });
 
-  it('are refused beyond the quota, with what to do', async () => {
+  it('are refused beyond the quota, with advice', async () => {
     await page.getByLabel('Name').fill('one too many');
     await page.getByRole('button', { name: 'Make the key' }).click();
     await page.getByRole('alert').getByText('Revoke one that nothing uses any more').waitFor();
@@ -207,7 +207,7 @@ describe('keys', () => {
     expect(await useKey()).toBe(401);
   });
 
-  it('are nothing that a key manages: that is said before one tries', async () => {
+  it('cannot be managed by a key, which is shown before an attempt', async () => {
     const other = await desk.open();
     await other.goto(`${desk.baseUrl}/signin?to=/keys`);
     await other.getByLabel('API key or session token').fill(desk.demo.users.owner.api_key);
@@ -252,7 +252,7 @@ it('the current tab is in sight on a narrow screen', async () => {
   await phone.context().close();
 });
 
-it('has asked nobody else, and complained of nothing', () => {
+it('makes no requests to other hosts, and logs no errors', () => {
   expect(desk.elsewhere).toEqual([]);
   expect(desk.complaints).toEqual([]);
 });

@@ -84,6 +84,6 @@ it('console sessions are filtered by each of more people than a page has', async
   await page.waitForURL(/person=/);
 });
 
-it('has asked nobody else, and complained of nothing', () => {
+it('makes no requests to other hosts, and logs no errors', () => {
   expect([desk.elsewhere, desk.complaints]).toEqual([[], []]);
 });

@@ -21,7 +21,7 @@ describe.runIf(isPostgres)('two replicas', () => {
   const shown = () => page.locator('.newest').innerText();
   const isReady = async (index: number) => (await desk.fleet?.replicas[index]?.isReady()) ?? false;
 
-  it.each([0, 1])('nothing is missed while replica %i is killed, and comes back', async (index) => {
+  it.each([0, 1])('no notification is missed while replica %i is killed and restarted', async (index) => {
     const replica = desk.fleet?.replicas[index];
     await replica?.kill();
     // What the balancer does not know yet it finds out within a quarter of a second.
@@ -39,7 +39,7 @@ describe.runIf(isPostgres)('two replicas', () => {
     await expect.poll(() => isReady(index)).toBe(true);
   });
 
-  it('while both are away the page says so and keeps what it has, and goes on by itself', async () => {
+  it('the page shows an outage of both, keeps its data, and recovers automatically', async () => {
     for (const replica of desk.fleet?.replicas ?? []) await replica.kill();
     await page.locator('.connection:not([data-state="live"])').waitFor();
     expect(await page.getByRole('heading', { name: 'Needs attention' }).isVisible()).toBe(true);
@@ -54,7 +54,7 @@ describe.runIf(isPostgres)('two replicas', () => {
     await page.getByRole('grid').waitFor();
   });
 
-  it('has asked nobody else, and complained of nothing', () => {
+  it('makes no requests to other hosts, and logs no errors', () => {
     expect([desk.elsewhere, desk.complaints]).toEqual([[], []]);
   });
 });

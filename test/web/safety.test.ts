@@ -46,7 +46,7 @@ it('keeps the credential out of URLs, cookies, localStorage, history and the ser
   expect(lines.filter((line) => line.includes(credential))).toEqual([]);
 });
 
-it('is framed by nobody', async () => {
+it('cannot be framed', async () => {
   const other = await desk.open();
   await other.goto(strangerUrl);
   await other.evaluate((url) => {
@@ -91,7 +91,7 @@ it('gives a page of another origin neither the demo’s people, nor a response, 
   await other.context().close();
 });
 
-it('hands its session to no page that it opens elsewhere, and to no tab that it has not opened', async () => {
+it('shares its session with no page of another origin, and with no tab that it has not opened', async () => {
   const tab = await page.context().newPage();
   await tab.goto(`${desk.baseUrl}/`);
   await tab.waitForURL(/\/signin/);
@@ -107,7 +107,7 @@ const hostile = [
   'x'.repeat(500),
 ];
 
-it('shows whatever somebody publishes as text, and runs none of it', async () => {
+it('shows published content as text, and runs none of it', async () => {
   const dialogs: string[] = [];
   page.on('dialog', (dialog) => {
     dialogs.push(dialog.message());
@@ -139,6 +139,6 @@ it('shows whatever somebody publishes as text, and runs none of it', async () =>
   expect([dialogs, await page.title()]).toEqual([[], expect.not.stringContaining('owned')]);
 });
 
-it('has asked nobody else, and complained of nothing', () => {
+it('makes no requests to other hosts, and logs no errors', () => {
   expect([desk.elsewhere, desk.complaints]).toEqual([[], []]);
 });

@@ -25,7 +25,7 @@ describe('a key or a token', () => {
     await page.getByRole('button', { name: 'Sign in', exact: true }).click();
   };
 
-  it('that is not good is refused in words, and nothing is kept of it', async () => {
+  it('that is invalid is refused with a message, and not stored', async () => {
     await page.goto(`${desk.baseUrl}/signin`);
     for (const bad of ['sk-portico-0000', 'a b', 'eyJhbGciOiJub25lIn0.e30.']) {
       await paste(bad);
@@ -34,7 +34,7 @@ describe('a key or a token', () => {
     }
   });
 
-  it('leads back to the address that was asked for, and is in no URL, cookie or localStorage', async () => {
+  it('leads back to the requested address, and is in no URL, cookie or localStorage', async () => {
     await page.goto(`${desk.baseUrl}${desk.toPage('tasks')}?status=failed`);
     await page.waitForURL(/\/signin\?to=/);
     const key = desk.demo.users.member.api_key;
@@ -70,7 +70,7 @@ describe('a key or a token', () => {
     await other.context().close();
   });
 
-  it('that is revoked meanwhile sends to the sign-in, with a word why, and back again', async () => {
+  it('that is revoked meanwhile leads to the sign-in with the reason, and back again', async () => {
     const { createApiKey } = await desk.graphqlAs<{ createApiKey: { key: string; apiKey: { id: string } } }>(
       desk.demo.users.admin.token ?? '',
       'mutation { createApiKey(input: { name: "for the desk" }) { key apiKey { id } } }',
@@ -91,7 +91,7 @@ describe('a key or a token', () => {
     await page.waitForURL(`**${desk.toPage('dashboards')}`);
   });
 
-  it('has asked nobody else, and complained of nothing', () => {
+  it('makes no requests to other hosts, and logs no errors', () => {
     expect([desk.elsewhere, desk.complaints]).toEqual([[], []]);
   });
 });
@@ -147,7 +147,7 @@ describe('the identity provider', () => {
     server?.close();
   });
 
-  it('sends who has signed in there back to the page that was asked for', async () => {
+  it('leads back to the requested page after the sign-in', async () => {
     await page.goto(`${desk.baseUrl}${desk.toPage()}`);
     await page.getByRole('button', { name: /^Continue at 127\.0\.0\.1/ }).click();
     await page.locator('input[name=login]').fill(users.admin.id);
@@ -159,7 +159,7 @@ describe('the identity provider', () => {
     await page.locator('.connection[data-state="live"]').waitFor();
   });
 
-  it('gives back what was typed before', async () => {
+  it('restores the input from before', async () => {
     await page.getByRole('link', { name: 'Keys', exact: true }).click();
     await page.getByLabel('Name').fill('typed before');
     await page.getByRole('button', { name: /Anton/ }).click();
@@ -173,7 +173,7 @@ describe('the identity provider', () => {
     await page.getByRole('button', { name: /Anton/ }).waitFor();
   });
 
-  it('gives a new token before the old one ends, and nobody notices', async () => {
+  it('renews a token before it expires, without a visible change', async () => {
     const { credential, expires } = await stored(page);
     await expect.poll(async () => (await stored(page)).credential).not.toBe(credential);
     expect((await stored(page)).expires).toBeGreaterThan(expires);
@@ -184,7 +184,7 @@ describe('the identity provider', () => {
     expect(await everywhere(page)).not.toContain(credential);
   });
 
-  it('is asked by one of two tabs with the same session, which gives the other what it gets', async () => {
+  it('is requested by one of two tabs with the same session, which shares the new token', async () => {
     const session = await stored(page);
     const other = await page.context().newPage();
     await other.addInitScript(
@@ -237,14 +237,14 @@ describe('the identity provider', () => {
       location.reload();
     }, inMs);
 
-  it('is not waited for without end', async () => {
+  it('is waited for with a timeout', async () => {
     await page.route(/\/token$/, () => {}, { times: 1 });
     const failed = page.waitForEvent('requestfailed', (request) => request.url().endsWith('/token'));
     await reloadToExpire(0);
     await failed;
   });
 
-  it('that is away is named where a credential is no longer taken, and asked again by itself', async () => {
+  it('is named in an outage when a credential is rejected, and requested again automatically', async () => {
     await page.route(/\/token$/, (route) => route.abort());
     await page.evaluate(() => {
       const session = JSON.parse(sessionStorage.getItem('portico:session') ?? '{}');
@@ -258,7 +258,7 @@ describe('the identity provider', () => {
     await page.locator('.connection[data-state="live"]').waitFor();
   });
 
-  it('is asked by code that was loaded with the page: a later build may not have it', async () => {
+  it('is requested by code that was loaded with the page, as a later build may lack it', async () => {
     const { credential } = await stored(page);
     // Before the credential ends, which would be renewed then.
     const loaded = page.waitForResponse(/\/assets\/provider-[^/]*\.js$/, { timeout: 15_000 });
@@ -268,7 +268,7 @@ describe('the identity provider', () => {
     await expect.poll(async () => (await stored(page)).credential).not.toBe(credential);
   });
 
-  it('that takes the refresh token no more is not asked again: the session ends with its credential', async () => {
+  it('is not requested again after it rejects the refresh token, and the session ends with its credential', async () => {
     const session = await stored(page);
     const refusal = { status: 400, headers: { 'access-control-allow-origin': desk.baseUrl }, json: { error: 'invalid_grant' } };
     await page.route(/\/token$/, (route) => route.fulfill(refusal));
@@ -279,7 +279,7 @@ describe('the identity provider', () => {
     await page.getByRole('button', { name: /Anton/ }).waitFor();
   });
 
-  it('signs nobody in again who has signed out while it gives a new token', async () => {
+  it('does not sign a user in again who signs out during a renewal', async () => {
     let release = () => {};
     const held = new Promise<void>((resolve) => {
       release = resolve;
@@ -302,7 +302,7 @@ describe('the identity provider', () => {
     expect(await stored(page)).toBeNull();
   });
 
-  it('is gone to also from a page of a build whose code the server no longer has', async () => {
+  it('is reached also from a page of a build whose code the server no longer has', async () => {
     const other = await desk.open();
     await other.goto(`${desk.baseUrl}/signin`);
     const leave = other.getByRole('button', { name: /^Continue at/ });
@@ -319,7 +319,7 @@ describe('the identity provider', () => {
     await other.context().close();
   });
 
-  it('is not believed for a way back that this tab has not begun', async () => {
+  it('is not trusted for a callback that this tab has not begun', async () => {
     const other = await desk.open();
     await other.goto(`${desk.baseUrl}/signin/callback?code=stolen&state=made-up`);
     await other.getByText('Signing in did not work').waitFor();
@@ -328,7 +328,7 @@ describe('the identity provider', () => {
     await other.context().close();
   });
 
-  it('is the only one besides the desk that was asked', () => {
+  it('is the only other host that is requested, without logged errors', () => {
     expect([desk.elsewhere, desk.complaints]).toEqual([[], []]);
   });
 });
