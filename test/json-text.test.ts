@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { canonicalJson } from '../src/kernel/json/canonical.ts';
-import { findJsonPart, parseJson, withExactText } from '../src/kernel/json/exact.ts';
-import { JsonPart, readExact, readValue } from '../src/kernel/json/read.ts';
+import { findJsonPart, parseTracked, withExactText } from '../src/kernel/json/exact.ts';
+import { JsonPart, parseValue, readExact } from '../src/kernel/json/read.ts';
 import { countParts, hasEscapedKey, survivesRoundTrip } from '../src/kernel/json/scan.ts';
-import { JsonText, readJson, toJsonText } from '../src/kernel/json/text.ts';
+import { JsonText, stringifyJson } from '../src/kernel/json/text.ts';
 import { deserialize, serialize } from '../src/kernel/serialize.ts';
 import { exceedsBytes, findOverflow } from '../src/kernel/size.ts';
 import { countCases } from './support/cases.ts';
@@ -20,10 +20,10 @@ const keep = (value: unknown) => withExactText(value, typeof value === 'object' 
 it('returns every text unchanged, from a client or from the database', () => {
   fc.assert(
     fc.property(jsonText, (json) => {
-      expect(toJsonText(readJson(json))).toBe(json);
-      expect(toJsonText(readJson(spread(json)))).toBe(json);
-      const list = parseJson(`[${spread(json)}]`);
-      expect(toJsonText(keep(list))).toBe(`[${json}]`);
+      expect(stringifyJson(JsonText.ofColumn(json))).toBe(json);
+      expect(stringifyJson(JsonText.ofColumn(spread(json)))).toBe(json);
+      const list = parseTracked(`[${spread(json)}]`);
+      expect(stringifyJson(keep(list))).toBe(`[${json}]`);
     }),
     runs,
   );
@@ -32,8 +32,8 @@ it('returns every text unchanged, from a client or from the database', () => {
 it('reads a key as it is written, regardless of earlier texts', () => {
   // Since Node.js 23 `JSON.parse` may take an escaped key for that of an object before.
   const texts = ['{"a":1,"\\\\":2}', '{"a":1,"\\"":2}', '{"a":1,"\\n":2}', '{"a":1,"\\u0062":2}'];
-  expect(texts.map((text) => Object.keys(parseJson(text) as object)[1])).toEqual(['\\', '"', '\n', 'b']);
-  expect(texts.map((text) => Object.keys(readJson(text).value as object)[1])).toEqual(['\\', '"', '\n', 'b']);
+  expect(texts.map((text) => Object.keys(parseTracked(text) as object)[1])).toEqual(['\\', '"', '\n', 'b']);
+  expect(texts.map((text) => Object.keys(JsonText.ofColumn(text).value as object)[1])).toEqual(['\\', '"', '\n', 'b']);
   fc.assert(
     fc.property(fc.dictionary(fc.string({ unit: 'binary' }), fc.json()), (members) => {
       const keys = Object.keys(members);
@@ -41,9 +41,9 @@ it('reads a key as it is written, regardless of earlier texts', () => {
       expect(hasEscapedKey(`{${keys.map((key) => `${JSON.stringify(key)} : 1`).join()}}`)).toBe(
         keys.some((key) => JSON.stringify(key).includes('\\')),
       );
-      for (const value of [readValue(text), readValue(text, true)] as Array<Record<string, unknown>>) {
+      for (const value of [parseValue(text), parseValue(text, true)] as Array<Record<string, unknown>>) {
         expect(Object.keys(value)).toEqual(keys);
-        expect(keys.map((key) => value[key])).toStrictEqual(keys.map((key) => readValue(members[key] as string)));
+        expect(keys.map((key) => value[key])).toStrictEqual(keys.map((key) => parseValue(members[key] as string)));
       }
     }),
     runs,
@@ -62,10 +62,10 @@ it('keeps the text of the values that JavaScript would change, and of no others'
   fc.assert(
     fc.property(fc.json(), (json) => {
       const text = JSON.stringify(JSON.parse(json));
-      expect(readJson(json).text).toBe(text);
-      expect(readJson(json).value).toStrictEqual(JSON.parse(json));
+      expect(JsonText.ofColumn(json).text).toBe(text);
+      expect(JsonText.ofColumn(json).value).toStrictEqual(JSON.parse(json));
       // JavaScript keeps the order of keys, except that it moves integer-like keys to the front.
-      if (!/"\d+":/.test(text)) expect(keep(parseJson(text))).toStrictEqual(JSON.parse(text));
+      if (!/"\d+":/.test(text)) expect(keep(parseTracked(text))).toStrictEqual(JSON.parse(text));
     }),
     runs,
   );
@@ -75,9 +75,9 @@ it('puts each text in its place, also among other texts', () => {
   fc.assert(
     fc.property(fc.array(jsonText), fc.json(), (list, json) => {
       JSON.stringify(new JsonText('{"of":"another answer"}'));
-      const value = [...list.map(readJson), JSON.parse(json), ...list.map((text) => [readJson(text)])];
+      const value = [...list.map(JsonText.ofColumn), JSON.parse(json), ...list.map((text) => [JsonText.ofColumn(text)])];
       const texts = [...list, JSON.stringify(JSON.parse(json)), ...list.map((text) => `[${text}]`)];
-      expect(toJsonText(value)).toBe(`[${texts.join(',')}]`);
+      expect(stringifyJson(value)).toBe(`[${texts.join(',')}]`);
     }),
     runs,
   );
@@ -87,9 +87,9 @@ it('survives serialization at any depth, among dates and bytes', () => {
   fc.assert(
     fc.property(jsonText, (json) => {
       const beside = { moment: new Date(0), bytes: new Uint8Array([0, 255]), none: undefined, null: null };
-      const value = { ...beside, items: [readJson(json), { ['__proto__']: readJson(json) }] };
+      const value = { ...beside, items: [JsonText.ofColumn(json), { ['__proto__']: JsonText.ofColumn(json) }] };
       const back = deserialize(serialize(value)) as typeof value;
-      expect(toJsonText(back.items)).toBe(`[${json},{"__proto__":${json}}]`);
+      expect(stringifyJson(back.items)).toBe(`[${json},{"__proto__":${json}}]`);
       expect(back).toMatchObject(beside);
     }),
     runs,
@@ -99,10 +99,10 @@ it('survives serialization at any depth, among dates and bytes', () => {
 it('is the same in canonical JSON for the same spelling of numbers, in any order of keys', () => {
   fc.assert(
     fc.property(jsonText, jsonText, numberText, numberText, (json, other, one, another) => {
-      const canonical = (text: string) => canonicalJson(readJson(text));
+      const canonical = (text: string) => canonicalJson(JsonText.ofColumn(text));
       expect(canonical(`{"a":${json},"b":${other}}`)).toBe(canonical(spread(`{"b":${other},"a":${json}}`)));
       expect(canonical(`{"a":${one},"0":${json}}`) === canonical(`{"0":${json},"a":${another}}`)).toBe(one === another);
-      expect(canonicalJson(readValue(canonical(json)))).toBe(canonicalJson(readValue(json)));
+      expect(canonicalJson(parseValue(canonical(json)))).toBe(canonicalJson(parseValue(json)));
     }),
     runs,
   );
@@ -111,8 +111,8 @@ it('is the same in canonical JSON for the same spelling of numbers, in any order
 it('measures the kept texts to the byte', () => {
   fc.assert(
     fc.property(jsonText, jsonText, (one, other) => {
-      const value = { data: [readJson(one), { ä: readJson(other) }] };
-      const bytes = Buffer.byteLength(toJsonText(value));
+      const value = { data: [JsonText.ofColumn(one), { ä: JsonText.ofColumn(other) }] };
+      const bytes = Buffer.byteLength(stringifyJson(value));
       expect([bytes - 1, bytes].map((most) => exceedsBytes(value, most))).toEqual([true, false]);
       expect([bytes - 1, bytes].map((most) => findOverflow(value, most) !== null)).toEqual([true, false]);
     }),
@@ -122,24 +122,24 @@ it('measures the kept texts to the byte', () => {
 
 describe('reading a text', () => {
   it('keeps the last of two values of a key, in the place of the first', () => {
-    const value = parseJson('{"a":1.0,"b":2,"a":{"x":-0,"\\u0061":1,"a":2.0}}');
-    expect(toJsonText(keep(value))).toBe('{"a":{"x":-0,"a":2.0},"b":2}');
+    const value = parseTracked('{"a":1.0,"b":2,"a":{"x":-0,"\\u0061":1,"a":2.0}}');
+    expect(stringifyJson(keep(value))).toBe('{"a":{"x":-0,"a":2.0},"b":2}');
   });
 
   it('does not recurse into values that are nested deeper than the limit', () => {
     const deep = `${'['.repeat(200_000)}1.0${']'.repeat(200_000)}`;
-    expect(toJsonText(keep(parseJson(deep)))).toBe(deep);
-    expect(toJsonText(readJson(spread(deep)))).toBe(deep);
+    expect(stringifyJson(keep(parseTracked(deep)))).toBe(deep);
+    expect(stringifyJson(JsonText.ofColumn(spread(deep)))).toBe(deep);
   });
 
   it('takes less than 20 s for texts of a megabyte', () => {
     const began = performance.now();
     for (const text of ['\\', '"\\', '1', '1.0,', '-', '"1":{', ' ']) {
       const json = JSON.stringify([text.repeat(1_000_000 / text.length)]);
-      expect(toJsonText(readJson(json))).toBe(json);
+      expect(stringifyJson(JsonText.ofColumn(json))).toBe(json);
     }
     for (const json of [`[${'1.0,'.repeat(250_000)}1]`, `[0.${'1'.repeat(1_000_000)}]`, `[1${'0'.repeat(300)}.${'0'.repeat(1_000_000)}]`])
-      expect(toJsonText(readJson(json)) === json).toBe(true);
+      expect(stringifyJson(JsonText.ofColumn(json)) === json).toBe(true);
     expect(performance.now() - began).toBeLessThan(20_000);
   });
 });
@@ -163,8 +163,10 @@ it('keeps the texts next to a value that is nested deeper than the limit', () =>
   for (const depth of [999, 1_000, 1_001, 20_000]) {
     const deep = `${'[{"a":'.repeat(depth / 2)}"]"${'}]'.repeat(depth / 2)}`;
     const json = `{"ignored":${deep},"widgets":[9007199254740993,1.0,1e-400]}`;
-    const part = findJsonPart(parseJson(spread(json)) as object);
-    expect(toJsonText(withExactText(JSON.parse('[9007199254740992,1,0]'), part?.member('widgets')))).toBe('[9007199254740993,1.0,1e-400]');
+    const part = findJsonPart(parseTracked(spread(json)) as object);
+    expect(stringifyJson(withExactText(JSON.parse('[9007199254740992,1,0]'), part?.member('widgets')))).toBe(
+      '[9007199254740993,1.0,1e-400]',
+    );
   }
 });
 

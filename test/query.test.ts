@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { Fault } from '../src/kernel/fault.ts';
-import { readJson, toJsonText } from '../src/kernel/json/text.ts';
+import { JsonText, stringifyJson } from '../src/kernel/json/text.ts';
 import { createSharedLoader } from '../src/kernel/sharedloader.ts';
 import { toFault } from '../src/platform/errors.ts';
 import { isReadOnly, type Query } from '../src/platform/query.ts';
@@ -28,7 +28,7 @@ describe('a statement', () => {
       exact: '1.50',
       moment,
       text: 'ä\n',
-      json: readJson('{"b":1,"a":[null]}'),
+      json: JsonText.ofColumn('{"b":1,"a":[null]}'),
       list: ['x', 'y'],
       yes: true,
       none: null,
@@ -36,7 +36,7 @@ describe('a statement', () => {
     for (let turn = 0; turn < 3; turn += 1) {
       const rows = await run();
       expect(rows).toEqual([{ ...expected, bytes: true, empty: true, label: 'info' }]);
-      expect(toJsonText(rows)).toContain('"json":{"b":1,"a":[null]}');
+      expect(stringifyJson(rows)).toContain('"json":{"b":1,"a":[null]}');
     }
   });
 

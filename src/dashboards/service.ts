@@ -1,6 +1,6 @@
 import { hasRole, openProject, type ProjectScope, requireRole } from '../access/scope.ts';
 import { Fault } from '../kernel/fault.ts';
-import { toJsonText } from '../kernel/json/text.ts';
+import { stringifyJson } from '../kernel/json/text.ts';
 import { parseUuid } from '../kernel/uuid.ts';
 import type { SqlClient } from '../platform/database.ts';
 import type { Query } from '../platform/query.ts';
@@ -35,7 +35,7 @@ export async function createDashboard(scope: ProjectScope<SqlClient>, content: D
     const [row] = await query<DashboardRow>`
       INSERT INTO dashboards (project_id, created_by, name, description, widgets, is_default, is_public)
       SELECT ${scope.projectId}::uuid, ${scope.viewer.userId}::uuid, ${content.name}::text, ${content.description}::text,
-        ${toJsonText(widgets)}::json, ${content.isDefault}::boolean, ${content.isPublic}::boolean
+        ${stringifyJson(widgets)}::json, ${content.isDefault}::boolean, ${content.isPublic}::boolean
       WHERE has_dashboard_room(${scope.projectId}::uuid, ${quota}::bigint)
       RETURNING id, project_id AS "projectId", created_by AS "createdById", name, description, widgets,
         is_default AS "isDefault", is_public AS "isPublic", version, created, modified`;
@@ -79,7 +79,7 @@ export async function patchDashboard(scope: ProjectScope<SqlClient>, change: Das
     if (isDefault) await clearDefault(query, projectId, id);
     const [row] = await query<DashboardRow>`
       UPDATE dashboards SET name = coalesce(${name}, name), description = coalesce(${description}, description),
-        widgets = coalesce(${widgets === undefined ? null : toJsonText(widgets)}::json, widgets),
+        widgets = coalesce(${widgets === undefined ? null : stringifyJson(widgets)}::json, widgets),
         is_default = coalesce(${isDefault}::boolean, is_default), is_public = coalesce(${isPublic}::boolean, is_public),
         project_id = ${projectId}::uuid, version = version + ${isChanged}::boolean::int,
         modified = CASE WHEN ${isChanged}::boolean THEN clock_timestamp() ELSE modified END

@@ -4,7 +4,7 @@ import type { Lease, Revocable } from '../access/revocation.ts';
 import type { ProjectIds, ProjectScope } from '../access/scope.ts';
 import { refreshViewer, requireSession, type Session, type Viewer } from '../access/viewer.ts';
 import { Fault } from '../kernel/fault.ts';
-import { toJsonText } from '../kernel/json/text.ts';
+import { stringifyJson } from '../kernel/json/text.ts';
 import type { KeyedSemaphore } from '../kernel/semaphore.ts';
 import type { Database } from '../platform/database.ts';
 import type { Logger } from '../platform/logger.ts';
@@ -201,7 +201,7 @@ export function createContext(source: ContextSource): Context {
       });
       return budget;
     },
-    serializeResponse: (body) => (budget?.isLarge ? budget.serialize(body) : toJsonText(body)),
+    serializeResponse: (body) => (budget?.isLarge ? budget.serialize(body) : stringifyJson(body)),
     findResponseBudget: () => budget,
     onResult(callback) {
       callbacks ??= [];

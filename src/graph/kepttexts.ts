@@ -12,7 +12,7 @@ import {
 import { exceedsDepth, MAX_JSON_DEPTH } from '../kernel/json/depth.ts';
 import { findJsonPart, withExactText } from '../kernel/json/exact.ts';
 import type { JsonPart } from '../kernel/json/read.ts';
-import { toJsonText } from '../kernel/json/text.ts';
+import { stringifyJson } from '../kernel/json/text.ts';
 import { getOrInsert } from '../kernel/map.ts';
 import { exceedsBytesInAnySpelling } from '../kernel/size.ts';
 import type { VariableBindings } from './bindings.ts';
@@ -87,7 +87,7 @@ export function literalText(node: ValueNode, variables: Readonly<Record<string, 
       return 'null';
     case Kind.VARIABLE: {
       const value = variables?.[node.name.value];
-      return value === undefined ? undefined : toJsonText(value);
+      return value === undefined ? undefined : stringifyJson(value);
     }
     case Kind.LIST:
       return `[${node.values.map((item) => literalText(item, variables) ?? 'null').join(',')}]`;

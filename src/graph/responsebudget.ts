@@ -1,7 +1,7 @@
 import { setImmediate as nextImmediate } from 'node:timers/promises';
 import { type GraphQLResolveInfo, responsePathAsArray } from 'graphql';
 import type { FairLimit } from '../kernel/fairlimit.ts';
-import { toJsonParts } from '../kernel/json/text.ts';
+import { stringifyJsonParts } from '../kernel/json/text.ts';
 import { type LimitExceeded, responseTooLarge } from './responseoverflow.ts';
 
 /** A row with the size of its heavy columns in bytes, whether they were read or not. */
@@ -67,7 +67,7 @@ export class ResponseBudget {
     this.#isSerializing = true;
     try {
       await nextImmediate();
-      const parts = toJsonParts(body);
+      const parts = stringifyJsonParts(body);
       await nextImmediate();
       return await toBytes(parts);
     } finally {

@@ -2,7 +2,7 @@ import { type ProjectScope, requireRole } from '../access/scope.ts';
 import type { Severity } from '../generated/prisma/enums.ts';
 import type { Services } from '../graph/context.ts';
 import { Fault } from '../kernel/fault.ts';
-import { toJsonText } from '../kernel/json/text.ts';
+import { stringifyJson } from '../kernel/json/text.ts';
 import { exceedsBytes } from '../kernel/size.ts';
 import type { SqlClient } from '../platform/database.ts';
 import type { Notification } from './log.ts';
@@ -48,7 +48,7 @@ export async function publishNotifications(
       given.data::json, now()
     FROM unnest(${column(({ kind }) => kind)}::text[], ${column(({ severity }) => severity)}::text[], ${column(({ title }) => title)}::text[],
       ${column(({ body }) => body)}::text[], ${column(({ resourceType }) => resourceType ?? null)}::text[],
-      ${column(({ resourceId }) => resourceId ?? null)}::text[], ${column(({ data }) => toJsonText(data ?? {}))}::text[])
+      ${column(({ resourceId }) => resourceId ?? null)}::text[], ${column(({ data }) => stringifyJson(data ?? {}))}::text[])
       WITH ORDINALITY AS given (kind, severity, title, body, resource_type, resource_id, data, place)
     WHERE (SELECT (notification_bytes(${projectId}::uuid) >= ${limit}::bigint) IS NOT TRUE)
     ORDER BY given.place

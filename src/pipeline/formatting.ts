@@ -1,7 +1,7 @@
 import type { ExecutionResult, GraphQLError } from 'graphql';
 import { isAsyncIterable, mapAsyncIterator, type Plugin, processRegularResult } from 'graphql-yoga';
 import { Fault } from '../kernel/fault.ts';
-import { toJsonText } from '../kernel/json/text.ts';
+import { stringifyJson } from '../kernel/json/text.ts';
 import { getOrInsert } from '../kernel/map.ts';
 import { toFault } from '../platform/errors.ts';
 import { createSubscriptionError, formatError, maskResult, toStreamError } from './mask.ts';
@@ -52,17 +52,17 @@ export function formatResults(): Plugin<OperationContext, HttpServerContext> {
 }
 
 /**
- * A masked result that Yoga serializes by `toJsonText`. Yoga reads the HTTP status and headers of each error, and makes a new error of it:
+ * A masked result that Yoga serializes by `stringifyJson`. Yoga reads the HTTP status and headers of each error, and makes a new error of it:
  * of thousands it gets one for each status with its headers.
  */
 export function withText<Result extends ExecutionResult>(result: Result): Result & { stringify(result: ExecutionResult): string } {
   const { errors } = result;
-  if (!errors) return { ...result, stringify: toJsonText };
+  if (!errors) return { ...result, stringify: stringifyJson };
   const byStatus = new Map<string | undefined, GraphQLError>();
   for (const error of errors) getOrInsert(byStatus, JSON.stringify(error.extensions.http), () => error);
   return {
     ...result,
     errors: [...byStatus.values()],
-    stringify: (sent) => toJsonText({ ...sent, errors: errors.map(formatError) }),
+    stringify: (sent) => stringifyJson({ ...sent, errors: errors.map(formatError) }),
   };
 }

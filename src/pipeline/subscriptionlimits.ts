@@ -1,6 +1,6 @@
 import type { Plugin } from 'graphql-yoga';
 import { Fault } from '../kernel/fault.ts';
-import { toJsonText } from '../kernel/json/text.ts';
+import { stringifyJson } from '../kernel/json/text.ts';
 import type { ValidDocuments } from './documents.ts';
 import { toGraphqlError } from './mask.ts';
 import type { OperationContext } from './operation.ts';
@@ -16,7 +16,7 @@ export function limitSubscriptions(documents: ValidDocuments): Plugin<OperationC
     onSubscribe({ args, setResultAndStopExecution }) {
       const { document, variableValues, contextValue: context } = args;
       const tooLong =
-        toJsonText(variableValues ?? {}).length > MAX_VARIABLES_CHARACTERS
+        stringifyJson(variableValues ?? {}).length > MAX_VARIABLES_CHARACTERS
           ? `The variables of a subscription take at most ${MAX_VARIABLES_CHARACTERS} characters of JSON.`
           : (context.exchange?.bodyBytes ?? 0) > MAX_BODY_BYTES && `The body of a subscription takes at most ${MAX_BODY_BYTES} bytes.`;
       if (tooLong) setResultAndStopExecution({ errors: [toGraphqlError(Fault.invalidRequest(tooLong))] });

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { readJson } from '../kernel/json/text.ts';
+import { JsonText } from '../kernel/json/text.ts';
 import { readTimestamp } from '../kernel/timestamp.ts';
 
 const { builtins } = pg.types;
@@ -9,7 +9,7 @@ type Decode = (text: string) => unknown;
 /** Decoders by PostgreSQL type, for handwritten statements. A `bigint` becomes a number: none of ours comes near 2^53. */
 export const decoders: Readonly<Record<number, Decode>> = {
   [builtins.INT8]: Number,
-  [builtins.JSON]: readJson,
+  [builtins.JSON]: JsonText.ofColumn,
   [builtins.TIMESTAMPTZ]: readTimestamp,
 };
 

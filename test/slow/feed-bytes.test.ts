@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { toJsonText } from '../../src/kernel/json/text.ts';
+import { stringifyJson } from '../../src/kernel/json/text.ts';
 import { MemoryBudget } from '../../src/kernel/memorybudget.ts';
 import { loadEntries } from '../../src/notifications/entries.ts';
 import { loadLastSequence } from '../../src/notifications/log.ts';
@@ -41,7 +41,7 @@ describe('a batch of the log', () => {
     const end = await read(from + 5, 10, 100);
     expect([end.entries.length, end.hasMore]).toEqual([1, false]);
     expect(await read(from + 6, 10, 100)).toEqual({ entries: [], bytes: 0, hasMore: false, isContinued: true });
-    expect(JSON.parse(toJsonText(all.entries[0]?.data))).toEqual({ text: 'd'.repeat(20_000) });
+    expect(JSON.parse(stringifyJson(all.entries[0]?.data))).toEqual({ text: 'd'.repeat(20_000) });
   });
 });
 

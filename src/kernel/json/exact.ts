@@ -1,13 +1,13 @@
-import { type ExactJson, JsonPart, readExact, readValue } from './read.ts';
+import { type ExactJson, JsonPart, parseValue, readExact } from './read.ts';
 import { survivesRoundTrip } from './scan.ts';
 import { JsonText } from './text.ts';
 
 /** The texts of parsed values that `JSON.stringify` would change: a function, so that what leads to one is looked for on demand. */
 const parts = new WeakMap<object, () => JsonPart | undefined>();
 
-/** `readValue`, which also remembers what it loses for `findJsonPart`. Throws a SyntaxError. */
-export function parseJson(text: string): unknown {
-  const value = readValue(text);
+/** `parseValue`, which also remembers what it loses for `findJsonPart`. Throws a SyntaxError. */
+export function parseTracked(text: string): unknown {
+  const value = parseValue(text);
   if (typeof value === 'object' && value !== null && !survivesRoundTrip(text)) {
     const part = new JsonPart(text);
     parts.set(value, () => part);
@@ -15,7 +15,7 @@ export function parseJson(text: string): unknown {
   return value;
 }
 
-/** The text of a value from `parseJson`; undefined where `JSON.stringify` reproduces it. */
+/** The text of a value from `parseTracked`; undefined where `JSON.stringify` reproduces it. */
 export function findJsonPart(value: object): JsonPart | undefined {
   return parts.get(value)?.();
 }

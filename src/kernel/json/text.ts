@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { readValue } from './read.ts';
+import { parseValue } from './read.ts';
 
 /**
  * A JSON value as its text, without white space between its tokens: a value from the database, which is answered as it is
@@ -14,13 +14,18 @@ export class JsonText {
     this.#text = text;
   }
 
+  /** The text of a JSON column. Portico writes it without white space between tokens; other writers may not. */
+  static ofColumn(text: string): JsonText {
+    return new JsonText(compact.test(text) ? text : text.replace(stringOrSpace, '$1'));
+  }
+
   get text(): string {
     return this.#text;
   }
 
   /** The parsed value. Each access parses the text again. */
   get value(): unknown {
-    return readValue(this.#text);
+    return parseValue(this.#text);
   }
 
   /** Returns a placeholder, which `spliceTexts` replaces with the text. */
@@ -39,12 +44,12 @@ const placeholders = new RegExp(`"${placeholderPrefix}(\\d+)"`, 'g');
 let pendingTexts: string[] = [];
 
 /** `JSON.stringify`, with the text of every `JsonText` as it is. */
-export function toJsonText(value: unknown): string {
-  return toJsonParts(value).join('');
+export function stringifyJson(value: unknown): string {
+  return stringifyJsonParts(value).join('');
 }
 
 /** The same as consecutive parts, so that a large text need not be joined before it is encoded to bytes. */
-export function toJsonParts(value: unknown): readonly string[] {
+export function stringifyJsonParts(value: unknown): readonly string[] {
   pendingTexts = [];
   return splitTexts(JSON.stringify(value));
 }
@@ -60,11 +65,6 @@ function splitTexts(json: string): readonly string[] {
   pendingTexts = [];
   // Every second part is the captured index of a placeholder.
   return json.split(placeholders).map((part, index) => (index % 2 === 0 ? part : (texts[Number(part)] as string)));
-}
-
-/** The text of a JSON column. Portico writes it without white space between tokens; other writers may not. */
-export function readJson(text: string): JsonText {
-  return new JsonText(compact.test(text) ? text : text.replace(stringOrSpace, '$1'));
 }
 
 const compact = /^[^"\s]*(?:"[^"\\]*(?:\\.[^"\\]*)*"[^"\s]*)*$/;

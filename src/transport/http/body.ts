@@ -4,7 +4,7 @@ import { brotliDecompress, gunzip, inflate } from 'node:zlib';
 import { parse as parseMediaType } from 'content-type';
 import { FairLimit } from '../../kernel/fairlimit.ts';
 import { Fault } from '../../kernel/fault.ts';
-import { parseJson } from '../../kernel/json/exact.ts';
+import { parseTracked } from '../../kernel/json/exact.ts';
 import { countParts } from '../../kernel/json/scan.ts';
 import { Turns } from '../../kernel/turns.ts';
 import { declaresBody, isSmallBody, SMALL_BYTES } from './bodyheaders.ts';
@@ -195,7 +195,7 @@ function parseBytes(bytes: Buffer): unknown {
   if (text.length > MAX_BODY_PARTS && countParts(text) > MAX_BODY_PARTS)
     throw Fault.invalidRequest(`The body must not have more than ${MAX_BODY_PARTS} lists, objects and fields.`);
   try {
-    return parseJson(text);
+    return parseTracked(text);
   } catch {
     throw invalidJson();
   }

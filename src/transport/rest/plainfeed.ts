@@ -3,7 +3,7 @@ import type { Context } from '../../graph/context.ts';
 import { Source } from '../../graph/source.ts';
 import { variableErrors } from '../../graph/variableerrors.ts';
 import { Fault } from '../../kernel/fault.ts';
-import { toJsonText } from '../../kernel/json/text.ts';
+import { stringifyJson } from '../../kernel/json/text.ts';
 import { EventRenderer, openSource } from '../delivery/renderer.ts';
 import { bindOperation, type Data, faultOf, queryVariables, readData } from './route.ts';
 
@@ -27,7 +27,7 @@ export function bindPlainFeed(schema: GraphQLSchema, feed: PlainFeed): BoundPlai
   const { document, bindings } = bindOperation(schema, feed.path, feed.operation);
   const queryNames = [...bindings.keys()].filter((name) => !feed.path.includes(`:${name}`));
   let renderer: EventRenderer | null = null;
-  const formatResult = (result: ExecutionResult) => toJsonText(feed.event(readData(result, bindings)));
+  const formatResult = (result: ExecutionResult) => stringifyJson(feed.event(readData(result, bindings)));
   return {
     async open(ids, query, contextValue) {
       const variableValues = { ...queryVariables(bindings, queryNames, query), ...ids };

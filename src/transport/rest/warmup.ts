@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { Viewer } from '../../access/viewer.ts';
 import { createContext } from '../../graph/context.ts';
 import { Fault } from '../../kernel/fault.ts';
-import { toJsonText } from '../../kernel/json/text.ts';
+import { stringifyJson } from '../../kernel/json/text.ts';
 import type { Lifecycle } from '../../kernel/lifecycle.ts';
 import type { Pipeline } from '../../pipeline/pipeline.ts';
 import type { Logger } from '../../platform/logger.ts';
@@ -104,7 +104,7 @@ async function read(route: BoundRoute, sample: Sample, { pipeline, database, ser
     openContext,
     execute: createExecutor(pipeline, openContext),
   });
-  toJsonText(body);
+  stringifyJson(body);
 }
 
 /** Replaces the functions that a read never calls. */

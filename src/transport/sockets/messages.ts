@@ -1,8 +1,8 @@
 import type { GraphQLFormattedError } from 'graphql';
 import { type Message, MessageType, validateMessage } from 'graphql-ws';
 import { exceedsDepth, MAX_REQUEST_DEPTH } from '../../kernel/json/depth.ts';
-import { moveJsonPart, parseJson } from '../../kernel/json/exact.ts';
-import { toJsonText } from '../../kernel/json/text.ts';
+import { moveJsonPart, parseTracked } from '../../kernel/json/exact.ts';
+import { stringifyJson } from '../../kernel/json/text.ts';
 import { formatError, maskError } from '../../pipeline/mask.ts';
 import type { Logger } from '../../platform/logger.ts';
 import type { Envelope } from '../delivery/frames.ts';
@@ -26,7 +26,7 @@ const clientMessages = new Set<unknown>([
 /** Parses a message of a client; null for one that is malformed, too long or too deep, or that a client may not send. */
 export function readMessage(text: string): Message | null {
   try {
-    const message = validateMessage(parseJson(text));
+    const message = validateMessage(parseTracked(text));
     if (!clientMessages.has(message.type) || isTooLong(message, text) || exceedsDepth(message, MAX_REQUEST_DEPTH)) return null;
     if (message.type !== MessageType.Subscribe) return message;
     moveJsonPart(message, 'payload', 'variables');
@@ -55,4 +55,4 @@ export function formatErrors(errors: readonly unknown[], log: Logger): GraphQLFo
 
 /** Serializes the result of an event as the payload of its message. */
 export const renderResult: FormatResult = (result, { openLogger }) =>
-  toJsonText(result.errors ? { ...result, errors: formatErrors(result.errors, openLogger()) } : result);
+  stringifyJson(result.errors ? { ...result, errors: formatErrors(result.errors, openLogger()) } : result);

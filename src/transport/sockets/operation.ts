@@ -2,7 +2,7 @@ import type { GraphQLFormattedError } from 'graphql';
 import type { SubscribeMessage, SubscribePayload } from 'graphql-ws';
 import type { Services } from '../../graph/context.ts';
 import { recordDuration } from '../../kernel/duration.ts';
-import { toJsonText } from '../../kernel/json/text.ts';
+import { stringifyJson } from '../../kernel/json/text.ts';
 import type { Permit } from '../../kernel/semaphore.ts';
 import type { Metrics } from '../../platform/metrics.ts';
 import type { SlowLog } from '../../platform/slowlog.ts';
@@ -52,7 +52,7 @@ export class SocketOperation {
   /** Waits for a permit of the user's semaphore. The credential is checked afterwards. */
   async acquirePermit(payload: SubscribePayload): Promise<void> {
     const { semaphore } = this.dependencies.services;
-    const permit = semaphore.acquire(this.connection.permitKey, () => Buffer.byteLength(toJsonText(payload)));
+    const permit = semaphore.acquire(this.connection.permitKey, () => Buffer.byteLength(stringifyJson(payload)));
     this.#awaited = permit;
     if (this.isAbandoned) this.withdraw();
     if (permit.acquired) await recordDuration(permit.acquired, (milliseconds) => this.recordWait(milliseconds));
