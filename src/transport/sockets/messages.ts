@@ -33,7 +33,7 @@ export function readMessage(text: string): Message | null {
     const { id, type, payload } = message;
     const { query, operationName, variables, extensions } = payload;
     // graphql-ws holds the message as long as the operation runs: members without a meaning are left out.
-    return { id, type, payload: { query, operationName: operationName || null, variables, extensions } };
+    return { id, type, payload: { query, operationName: operationName || undefined, variables, extensions } };
   } catch {
     return null;
   }
