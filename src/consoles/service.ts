@@ -27,6 +27,8 @@ export async function listSessions(
   filter: ConsoleSessionFilter,
   slice: Slice<string>,
 ): Promise<ConsoleSession[][]> {
+  const { instanceId, userId, running } = filter;
+  if (!instanceId && !userId && running !== true) return listAllSessions(database, scopes, running === false, slice);
   const { where, ...order } = sliceById(slice, 'desc');
   const projects = await readByRole(scopes, filter, (projectIds, conditions) => {
     const consoleSessions = { where: { AND: [...conditions, where] }, ...order };
@@ -37,6 +39,43 @@ export async function listSessions(
     });
   });
   return pickLists(projectIdsOf(scopes), projects, ({ consoleSessions }) => consoleSessions.map(toSession));
+}
+
+/**
+ * The sessions of each project, or those that have ended, as `listSessions` does. Those of all users and one's own have a branch each,
+ * whose order is that of its index: by ids alone, PostgreSQL takes the primary key where few projects have most sessions.
+ */
+async function listAllSessions(
+  database: Database,
+  scopes: readonly ProjectScope[],
+  isEnded: boolean,
+  slice: Slice<string>,
+): Promise<ConsoleSession[][]> {
+  const { above, below, limit, isAscending } = boundsOf(slice, 'desc');
+  const userIds = scopes.map((scope) => visibleTo(scope).userId ?? null);
+  const query = database.queryInOrder(isAscending);
+  const rows = await query<ConsoleSession>`
+    SELECT session.id, session.project_id AS "projectId", session.instance_id AS "instanceId",
+      session.instance_name AS "instanceName", session.user_id AS "userId", session.user_email AS "userEmail", session.kind,
+      session.client_addresses AS "clientAddresses", session.created, session.ended, session.end_reason AS "endReason",
+      session.bytes_in AS "bytesIn", session.bytes_out AS "bytesOut", session.detached_at AS "detachedAt"
+    FROM unnest(${projectIdsOf(scopes)}::uuid[], ${userIds}::uuid[]) AS wanted (project_id, user_id)
+    CROSS JOIN LATERAL (
+      (SELECT one.id FROM console_sessions AS one
+      WHERE wanted.user_id IS NULL AND (NOT ${isEnded}::boolean OR one.ended IS NOT NULL)
+        AND (one.project_id, one.id) > (wanted.project_id, ${above}::uuid)
+        AND (one.project_id, one.id) < (wanted.project_id, ${below}::uuid)
+      ORDER BY one.project_id DESC, one.id DESC LIMIT ${limit})
+      UNION ALL
+      (SELECT one.id FROM console_sessions AS one
+      WHERE (NOT ${isEnded}::boolean OR one.ended IS NOT NULL)
+        AND (one.project_id, one.user_id, one.id) > (wanted.project_id, wanted.user_id, ${above}::uuid)
+        AND (one.project_id, one.user_id, one.id) < (wanted.project_id, wanted.user_id, ${below}::uuid)
+      ORDER BY one.project_id DESC, one.user_id DESC, one.id DESC LIMIT ${limit})
+    ) AS listed
+    CROSS JOIN LATERAL (SELECT * FROM console_sessions WHERE console_sessions.id = listed.id LIMIT 1) AS session
+    ORDER BY session.id DESC`;
+  return groupRows(projectIdsOf(scopes), rows, ({ projectId }) => projectId);
 }
 
 /** The number of sessions in each of the lists. */

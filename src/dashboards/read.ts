@@ -70,7 +70,7 @@ export async function listDashboards(
             + CASE WHEN ${readsWidgets}::boolean THEN json_bytes(widgets) ELSE 0 END AS size
           FROM dashboards
           WHERE project_id = wanted.project_id AND (wanted.is_admin OR is_public OR created_by = wanted.user_id)
-            AND id > ${above}::uuid AND id < ${below}::uuid
+            AND (project_id, id) > (wanted.project_id, ${above}::uuid) AND (project_id, id) < (wanted.project_id, ${below}::uuid)
           ORDER BY id DESC LIMIT ${limit} OFFSET ${offset}
         ) AS listed
       ) AS dashboard

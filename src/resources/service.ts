@@ -1,11 +1,11 @@
 import { columnsOf, type InProject, type ProjectScope, projectIdsOf } from '../access/scope.ts';
 import type { Backup, Snapshot, SshKey, Volume, Vpc } from '../generated/prisma/client.ts';
 import type { ResourceKind } from '../generated/prisma/enums.ts';
-import { boundsOf, type Slice, sliceById } from '../graph/keyset.ts';
+import { boundsOf, type Slice } from '../graph/keyset.ts';
 import { type NodeName, pickInProject } from '../graph/node.ts';
 import { type Order, rangeOf, sortRows } from '../graph/order.ts';
 import type { SizedText } from '../graph/textloader.ts';
-import { groupRows, type Nullable, pickCounts, pickLists } from '../kernel/rows.ts';
+import { groupRows, type Nullable, pickCounts } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';
 
 /** A volume, a snapshot or a backup: all three have the same columns. */
@@ -91,16 +91,34 @@ async function listProjectResources(
 }
 
 export async function listVpcs(database: Database, scopes: readonly ProjectScope[], slice: Slice<string>): Promise<Vpc[][]> {
-  const rows = await database.prisma.project.findMany({ ...whereProjects(scopes), select: { id: true, vpcs: sliceById(slice) } });
-  return pickLists(projectIdsOf(scopes), rows, ({ vpcs }) => vpcs);
+  const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
+  const query = database.queryInOrder(isAscending);
+  const rows = await query<Vpc>`
+    SELECT listed.* FROM unnest(${projectIdsOf(scopes)}::uuid[]) AS wanted (project_id)
+    CROSS JOIN LATERAL (
+      SELECT id, project_id AS "projectId", name, cidr, created FROM vpcs
+      WHERE project_id = wanted.project_id
+        AND (project_id, id) > (wanted.project_id, ${above}::uuid)
+        AND (project_id, id) < (wanted.project_id, ${below}::uuid) ORDER BY id DESC LIMIT ${limit}
+    ) AS listed
+    ORDER BY listed.id DESC`;
+  return groupRows(projectIdsOf(scopes), rows, ({ projectId }) => projectId);
 }
 
+/** The SSH keys of each project, without the public keys, which may be long: `readPublicKeys` reads them only where they are requested. */
 export async function listSshKeys(database: Database, scopes: readonly ProjectScope[], slice: Slice<string>): Promise<SshKey[][]> {
-  const rows = await database.prisma.project.findMany({
-    ...whereProjects(scopes),
-    select: { id: true, sshKeys: { ...sliceById(slice), ...omitPublicKey } },
-  });
-  return pickLists(projectIdsOf(scopes), rows, ({ sshKeys }) => sshKeys.map(withoutPublicKey));
+  const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
+  const query = database.queryInOrder(isAscending);
+  const rows = await query<SshKey>`
+    SELECT listed.* FROM unnest(${projectIdsOf(scopes)}::uuid[]) AS wanted (project_id)
+    CROSS JOIN LATERAL (
+      SELECT id, project_id AS "projectId", name, '' AS "publicKey", fingerprint, created FROM ssh_keys
+      WHERE project_id = wanted.project_id
+        AND (project_id, id) > (wanted.project_id, ${above}::uuid)
+        AND (project_id, id) < (wanted.project_id, ${below}::uuid) ORDER BY id DESC LIMIT ${limit}
+    ) AS listed
+    ORDER BY listed.id DESC`;
+  return groupRows(projectIdsOf(scopes), rows, ({ projectId }) => projectId);
 }
 
 /** A key may be long: `readPublicKeys` reads it only where it is requested. */
@@ -224,10 +242,6 @@ export async function countInstanceResources(
       END)::int AS count
     FROM unnest(${instanceIds}::uuid[], ${projectIds}::uuid[]) AS wanted (instance_id, project_id)`;
   return pickCounts(instanceIds, rows, ({ instanceId }) => instanceId);
-}
-
-function whereProjects(scopes: readonly ProjectScope[]) {
-  return { relationLoadStrategy: 'join', where: { id: { in: projectIdsOf(scopes) } } } as const;
 }
 
 function byIds(requested: readonly InProject[]) {
