@@ -134,3 +134,31 @@ it('a response that cannot be serialized gives its turn back', async () => {
   await expect(budget.serialize({ count: 1n })).rejects.toThrow(TypeError);
   expect(budget.isLarge).toBe(false);
 });
+
+it('a response that has ended gives back the slot that it waited for, also where it may go on no longer', async () => {
+  const largeResponseSlots = pLimit(1);
+  let release = () => {};
+  const holding = largeResponseSlots(() => new Promise<void>((resolve) => (release = resolve)));
+  const admitAfter = () => Promise.reject(new Error('the credential was revoked'));
+  const budget = new ResponseBudget({ maxBytes: MAX_BYTES, runInSlot: largeResponseSlots, admitAfter });
+  const rows = budget.read(path, pageOf(50, []));
+  await new Promise((resolve) => setTimeout(resolve, 10));
+  budget.stopReading();
+  budget.close();
+  release();
+  await holding;
+  expect(await rows).toEqual([]);
+  await new Promise((resolve) => setTimeout(resolve, 10));
+  expect([largeResponseSlots.activeCount, largeResponseSlots.pendingCount]).toEqual([0, 0]);
+});
+
+it('a response that may go on no longer reads no other list', async () => {
+  const refused = new Error('the credential was revoked');
+  const largeResponseSlots = pLimit(1);
+  const budget = new ResponseBudget({ maxBytes: MAX_BYTES, runInSlot: largeResponseSlots, admitAfter: () => Promise.reject(refused) });
+  const asked: number[] = [];
+  await expect(budget.read(path, pageOf(50, asked))).rejects.toBe(refused);
+  await expect(budget.read(path, pageOf(1, asked))).rejects.toBe(refused);
+  expect(asked).toHaveLength(1);
+  budget.close();
+});

@@ -73,11 +73,10 @@ export class OpenedProjects {
     this.#prefetched = null;
   }
 
-  /** Checks access to the registered projects again. Throws `not_found` where it was lost. */
+  /** Checks access to all registered projects again, whatever the role. Throws `not_found` if that to one of them was lost. */
   async checkAgain(viewer: Viewer): Promise<void> {
     const { database } = this.#source;
-    for (const { organizationId, projectId } of this.#registered?.values() ?? [])
-      await openProject(database, viewer, { organizationId, projectId });
+    await Promise.all([...(this.#registered?.values() ?? [])].map((ids) => openProject(database, viewer, ids)));
   }
 
   /** Forgets the projects: access is checked again when one is opened again. */

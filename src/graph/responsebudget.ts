@@ -43,6 +43,8 @@ export class ResponseBudget {
   #releaseSlot: (() => void) | null = null;
   #isSerializing = false;
   #isClosed = false;
+  /** Why the request may go on no longer; null while it may. */
+  #refusal: { readonly cause: unknown } | null = null;
 
   constructor(dependencies: BudgetDependencies) {
     this.#maxBytes = dependencies.maxBytes;
@@ -92,6 +94,7 @@ export class ResponseBudget {
   async #readNext<Row extends Sized>(path: GraphQLResolveInfo['path'], load: (bytesLeft: number) => Promise<Row[]>): Promise<Row[]> {
     if (this.#isClosed) return [];
     if (this.exceeded) throw responseTooLarge(this.exceeded);
+    if (this.#refusal) throw this.#refusal.cause;
     const hasSlot = this.isLarge;
     // All lists together may take this much without a slot.
     const smallLeft = Math.max(0, SMALL_BYTES - (this.#maxBytes - this.#bytesLeft));
@@ -101,13 +104,8 @@ export class ResponseBudget {
     if (!hasSlot && bytes > smallLeft && bytes <= this.#bytesLeft) {
       // The rows are dropped while the response waits, as many responses may wait, and read again when it has a slot.
       rows = [];
-      const waitedSince = performance.now();
-      await this.#acquireSlot();
-      await this.#dependencies.admitAfter(performance.now() - waitedSince);
-      if (this.#isClosed) {
-        this.close();
-        return rows;
-      }
+      await this.#waitForSlot();
+      if (this.#isClosed) return rows;
       rows = await load(this.#bytesLeft);
       bytes = sumBytes(rows);
     }
@@ -117,6 +115,20 @@ export class ResponseBudget {
     }
     this.#bytesLeft -= bytes;
     return rows;
+  }
+
+  /** Waits for a slot, which a response that has ended meanwhile releases. Throws if the request may go on no longer: nothing more is read. */
+  async #waitForSlot(): Promise<void> {
+    const waitedSince = performance.now();
+    await this.#acquireSlot();
+    try {
+      if (!this.#isClosed) await this.#dependencies.admitAfter(performance.now() - waitedSince);
+    } catch (cause) {
+      this.#refusal = { cause };
+      throw cause;
+    } finally {
+      if (this.#isClosed) this.close();
+    }
   }
 
   #acquireSlot(): Promise<void> {

@@ -44,3 +44,13 @@ it('connections whose messages stay incomplete are ended beyond the limit of the
   expect(ended).toBeLessThan(40);
   for (const socket of sockets) socket.destroy();
 });
+
+it('the head of a frame counts with the chunk that it arrived in', async () => {
+  const app = await startApp();
+  onTestFinished(() => app.close());
+  const socket = await openSocket(app);
+  socket.sayWithHead({ id: '1', type: 'subscribe', payload: { query: '{ viewer { id } }', variables: { unused: 'x'.repeat(30_000) } } });
+  await socket.until(({ type }) => type === 'next');
+  await expect.poll(() => readUnreadBytes(app)).toBeGreaterThan(10_000);
+  socket.destroy();
+});

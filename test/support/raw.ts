@@ -12,6 +12,8 @@ export interface RawSocket {
   readonly gone: Promise<void>;
   /** Sends the messages in one write. */
   say(...messages: unknown[]): void;
+  /** Sends a message, and the head of another frame, in one write. */
+  sayWithHead(message: unknown): void;
   /** Sends a part of a text message: its first, its last, or one between. */
   sayPart(text: string, part: { readonly isFirst: boolean; readonly isLast: boolean }): void;
   /** Resolves when a message satisfies the predicate; rejects if the connection ends first. */
@@ -81,6 +83,10 @@ export async function openRawSocket(
     refused,
     gone,
     say: (...all) => void socket.write(Buffer.concat(all.map((message) => makeFrame(Buffer.from(JSON.stringify(message)))))),
+    sayWithHead: (message) => {
+      const head = makeFrame(Buffer.alloc(100)).subarray(0, 6);
+      socket.write(Buffer.concat([makeFrame(Buffer.from(JSON.stringify(message))), head]));
+    },
     sayPart: (text, { isFirst, isLast }) => {
       const frame = makeFrame(Buffer.from(text));
       frame[0] = (isFirst ? TEXT : CONTINUATION) | (isLast ? 0x80 : 0);

@@ -36,6 +36,8 @@ interface Receiver {
   readonly _buffers: readonly Buffer[];
   /** The frames of the message that are complete. */
   readonly _fragments: readonly Buffer[];
+  /** Four bytes from the head of that frame. */
+  readonly _mask: Buffer | undefined;
 }
 
 /**
@@ -63,9 +65,9 @@ export class ServerSocket extends WebSocket {
   /** The memory that a message takes of which only a part has arrived. */
   get incompleteBytes(): number {
     if (!this._receiver) return 0;
-    const { _buffers, _fragments } = this._receiver;
-    if (_buffers.length + _fragments.length === 0) return 0;
-    const parts = [..._buffers, ..._fragments];
+    const { _buffers, _fragments, _mask } = this._receiver;
+    if (_buffers.length + _fragments.length === 0 && !_mask) return 0;
+    const parts = [..._buffers, ..._fragments, ...(_mask ? [_mask] : [])];
     let bytes = PART_BYTES * parts.length;
     for (const chunk of new Set(parts.map(({ buffer }) => buffer))) bytes += chunk.byteLength;
     return bytes;
