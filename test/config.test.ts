@@ -398,6 +398,7 @@ describe('unsafe settings are refused', () => {
     ['DATABASE_URL', 'postgresql://u:pw@db.example/p?sslmode=require&uselibpqcompat=true', [tls]],
     ['DATABASE_URL', 'postgresql://db.example/p', ['the password is missing', tls]],
     ['DATABASE_URL', 'postgresql://u:pw@[2001:db8::1]/p', [tls]],
+    ['DATABASE_URL', 'postgresql://u:pw@h/p?host=fe80::1%25br-lan', [tls]],
     ['DATABASE_URL', 'postgresql://u:pw@127.0.0.1.example/p', [tls]],
     ['REDIS_URL', 'redis://redis.example', ['the password is missing', tls]],
     ['REDIS_URL', 'redis://:pw@redis.example', [tls]],

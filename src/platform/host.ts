@@ -10,7 +10,7 @@ export function normalizeHost(text: string): string {
 
 /** Whether a host, as `normalizeHost` returns it, is this machine: `localhost`, 127.0.0.0/8, which may be written as IPv6, or ::1. */
 export function isLoopbackHost(host: string): boolean {
-  return host === 'localhost' || (isIP(host) !== 0 && ipaddr.process(host).range() === 'loopback');
+  return host === 'localhost' || (isIP(host) !== 0 && ipaddr.isValid(host) && ipaddr.process(host).range() === 'loopback');
 }
 
 /** Whether a text in decimal digits is the number of a port that a program can connect to. */

@@ -204,10 +204,7 @@ export class Pool extends pg.Pool {
   }
 
   #runTablesCheck(): Promise<void> {
-    const isAlone = this.idleCount === 0 && this.#busy.size === 0;
-    // The probe's connection may stay open while new ones are rejected.
-    if (isAlone && this.#isRejected) this.#probe.reconnect();
-    return this.#tables.run(isAlone);
+    return this.#tables.run({ isAlone: this.idleCount === 0 && this.#busy.size === 0, isRejected: this.#isRejected });
   }
 
   override async end(): Promise<void> {

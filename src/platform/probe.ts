@@ -24,28 +24,25 @@ export class Probe {
   /**
    * The rows of a statement; none where the server answers with an error: one that rejects new connections may go on serving those that
    * are open. Throws where it does not answer, or reports an outage. `isAlone`: no other connection is open, so it is an outage, too,
-   * that a new one is rejected.
+   * that a new one is rejected. `isRejected`: an attempt to connect was, so that the probe's own connection, which is open, says nothing of
+   * new ones; one of them takes its place.
    */
-  query(text: string, values?: unknown[], isAlone = false): Promise<unknown[]> {
-    const rows = this.#last.then(() => this.#run(text, values, isAlone));
+  query(text: string, values?: unknown[], { isAlone, isRejected } = { isAlone: false, isRejected: false }): Promise<unknown[]> {
+    const rows = this.#last.then(() => this.#run(text, values, isAlone, isRejected));
     this.#last = rows.catch(() => {});
     return rows;
   }
 
-  /** Closes the connection after the last statement, so that the next one shows whether another may be opened. */
-  reconnect(): void {
-    this.#last = this.#last.then(() => this.#disconnect());
-  }
-
-  async #run(text: string, values: unknown[] | undefined, isAlone: boolean): Promise<unknown[]> {
-    let isRejected = true;
+  async #run(text: string, values: unknown[] | undefined, isAlone: boolean, isRejected: boolean): Promise<unknown[]> {
+    if (isAlone && isRejected) await this.#open();
+    let isOpen = false;
     try {
       const client = this.#client ?? (await this.#open());
-      isRejected = false;
+      isOpen = true;
       return (await withTimeout(client.query(text, values), PROBE_DEADLINE_MS)).rows;
     } catch (failure) {
       this.#disconnect();
-      if (!isReply(failure) || (isAlone && isRejected)) throw failure;
+      if (!isReply(failure) || (isAlone && !isOpen)) throw failure;
       return [];
     }
   }
@@ -81,7 +78,9 @@ export class Probe {
       if (this.#client === client) this.#client = null;
     });
     await client.connect();
+    this.#disconnect();
     this.#client = client;
+    if (this.#isClosed) this.#disconnect();
     this.#requireOpen();
     return client;
   }

@@ -28,7 +28,7 @@ export class TablesCheck {
   }
 
   /** Looks for the tables. Throws for a database that does not answer, and as `Probe.query` does: then nothing new is known of them. */
-  async run(isAlone: boolean): Promise<void> {
-    this.#missing = await withTimeout(this.probe.query(MISSING_TABLES, [tables], isAlone), PROBE_DEADLINE_MS);
+  async run(connections: { readonly isAlone: boolean; readonly isRejected: boolean }): Promise<void> {
+    this.#missing = await withTimeout(this.probe.query(MISSING_TABLES, [tables], connections), PROBE_DEADLINE_MS);
   }
 }
