@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 
-// Whatever tests leave behind, also those that fail, is in one folder, which goes with the run; this file is read once for each
-// project. A PostgreSQL server that a test starts may run as another user, who reads what is in it.
+// All files that tests leave behind, also those that fail, are in one folder, which goes with the run; this file is read once for
+// each project. A PostgreSQL server that a test starts may run as another user, who reads what is in it.
 if (!process.env.TESTS_FOLDER) {
   const folder = mkdtempSync(join(tmpdir(), 'portico-tests-'));
   chmodSync(folder, 0o755);
@@ -12,7 +12,7 @@ if (!process.env.TESTS_FOLDER) {
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
 }
 
-// What a program prints into a pipe has no colours, nor Node.js's warning about the two together, which tests would read.
+// The output of a program into a pipe has no colours, nor Node.js's warning about the two together, which tests would read.
 delete process.env.FORCE_COLOR;
 delete process.env.NO_COLOR;
 

@@ -4,7 +4,7 @@
 # After an interruption, or a failure, run it again. `docker compose up --build` would stop all at once.
 set -eu
 docker compose build portico
-# What an interrupted run has stopped would count as a replica below.
+# A replica that an interrupted run has stopped would be counted below.
 docker compose rm --force portico
 old=$(docker compose ps --quiet portico)
 [ -n "$old" ] || { echo 'No replica is running: docker compose up --wait' >&2; exit 1; }

@@ -17,7 +17,7 @@ import type { BoundRoute } from '../src/transport/rest/route.ts';
 import { schemaNames } from '../src/transport/rest/routes.ts';
 import { inputSchema, type JsonSchema, NamedSchemas, objectOf, objectSchema, type Shape, shapeOf } from './shape.ts';
 
-/** What a call of an operation looks like: sent to the demo, and answered by it. */
+/** An example of a call of an operation: sent to the demo, and answered by it. */
 export interface OperationExample {
   /** Path parameters, query parameters and headers, by the names of the document. */
   readonly parameters: Readonly<Record<string, unknown>>;
@@ -30,7 +30,7 @@ export interface Examples {
   readonly operations: Readonly<Record<string, OperationExample>>;
   /** A body for each code of the catalogue. */
   readonly refusals: Readonly<Record<FaultCode, unknown>>;
-  /** What a stream tells, by its operation. */
+  /** The events that a stream tells, by its operation. */
   readonly events: Readonly<Record<string, readonly unknown[]>>;
 }
 
@@ -94,7 +94,7 @@ const bearer = {
   description: 'A session token (JWT), or an API key (`sk-portico-…`).',
 };
 
-/** What may go wrong on any route. */
+/** The codes of the faults that any route may have. */
 const common: readonly FaultCode[] = [
   'invalid_request',
   'not_authenticated',
@@ -106,7 +106,7 @@ const common: readonly FaultCode[] = [
 
 const integer = (description: string) => ({ type: 'integer', description });
 
-/** What `context` holds, for the codes that have one. */
+/** The properties of `context`, for the codes that have one. */
 const contexts: Partial<Record<FaultCode, Readonly<Record<string, JsonSchema>>>> = {
   conflict: {
     version: integer('The current version of the dashboard, if another was expected.'),

@@ -185,7 +185,7 @@ interface ServiceDependencies extends Pick<Services, 'rateLimits' | 'hubs' | 'co
   readonly log: Logger;
 }
 
-/** What resolvers share for as long as the process lives. */
+/** The services that resolvers share for as long as the process lives. */
 function createServices({ config, database, rateLimits, hubs, consoles, log }: ServiceDependencies): Services {
   return {
     rateLimits,

@@ -9,7 +9,7 @@ import type { Metrics } from './platform/metrics.ts';
 import type { ConnectionBuffers } from './transport/http/connectionbuffers.ts';
 import type { SocketUpgrades } from './transport/sockets/upgrades.ts';
 
-/** What the gauges measure. */
+/** The parts of the process that the gauges measure. */
 interface GaugeSources {
   readonly metrics: Metrics;
   readonly pool: PoolState | null;

@@ -189,6 +189,17 @@ it.each(['src', 'demo', 'reference', 'clients/typescript/src', 'web/src'])('no f
   expect(paths.flatMap((path) => visit(path, []))).toEqual([]);
 });
 
+it('comments of src have a noun as their subject', () => {
+  const paths = listFiles('src/').filter((path) => !path.startsWith('generated/'));
+  expect(paths.length).toBeGreaterThan(50);
+  const clauses = paths.flatMap((path) =>
+    [...read(`src/${path}`).matchAll(/(?:\/\*\*(?:\s+\*)?|\/\/)\s+(?:What|Who|Whose|Whatever|That)\b.*/g)].map(
+      ([comment]) => `${path}: ${comment}`,
+    ),
+  );
+  expect(clauses).toEqual([]);
+});
+
 describe('the table of routes', () => {
   let cases: readonly Case[];
   beforeAll(async () => {

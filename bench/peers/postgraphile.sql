@@ -1,4 +1,4 @@
--- What PostGraphile makes its fields of: functions, as its documentation has it for whatever is not a plain column. They
+-- The functions that PostGraphile makes its fields of, as its documentation has it for whatever is not a plain column. They
 -- are in the bench's database alone. The viewer is a setting of the transaction.
 
 CREATE OR REPLACE FUNCTION viewer_id() RETURNS uuid LANGUAGE sql STABLE AS $$

@@ -4,7 +4,7 @@ import type { Metrics } from '../platform/metrics.ts';
 import type { Redis } from '../platform/redis.ts';
 import { FixedWindowCounters, type WindowCount } from './fixedwindow.ts';
 
-/** What remains of a budget after a request, for the headers of the response. */
+/** The rest of a budget after a request, for the headers of the response. */
 export interface Allowance {
   readonly policy: string;
   readonly limit: number;

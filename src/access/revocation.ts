@@ -25,7 +25,7 @@ export interface Revocable {
   end(fault: Fault): void;
 }
 
-/** What a lease depends on: a credential and, if one is given, access to a project. */
+/** The conditions of a lease: a credential and, if one is given, access to a project. */
 interface Permission {
   readonly principal: Principal;
   readonly project?: { readonly organizationId: string; readonly projectId: string };
@@ -151,7 +151,7 @@ export class RevocationWatcher {
   }
 }
 
-/** What a lease depends on in the database: leases with the same are checked together. */
+/** The conditions of a lease in the database: leases with the same are checked together. */
 interface LeaseKey {
   readonly userId: string | null;
   /** Null for a session. */

@@ -115,8 +115,8 @@ export function rebindScope<Executor extends SqlClient>(scope: ProjectScope, dat
 }
 
 /**
- * For each organization, the projects in the range that the viewer may see, as scopes: one statement, however many organizations. What a
- * plain member may see is found from the projects that list them. The bounds compare whole keys of the index: by ids alone,
+ * For each organization, the projects in the range that the viewer may see, as scopes: one statement, however many organizations. The
+ * projects of a plain member are found from the lists of their members. The bounds compare whole keys of the index: by ids alone,
  * PostgreSQL takes the primary key where few organizations have most projects.
  */
 export async function openProjects(

@@ -274,7 +274,10 @@ const RevokeApiKeyPayload = builder.simpleObject('RevokeApiKeyPayload', {
   fields: (t) => ({ apiKey: t.field({ type: ApiKeyRef, description: 'The revoked key.' }) }),
 });
 
-/** An API key may know of no key, and is refused as one after the fields. */
+/**
+ * An API key must not learn which keys exist: nothing is looked up for it, and `session_required` comes after the check of the
+ * fields.
+ */
 const checkApiKeyAccess: CheckAccess = async ({ id = '' }, { database, requireViewer }) => {
   const { userId, credential } = requireViewer();
   if (credential.kind === 'session') await getApiKey(database, userId, id);

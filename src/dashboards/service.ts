@@ -73,7 +73,7 @@ export async function patchDashboard(scope: ProjectScope<SqlClient>, change: Das
   const isChanged = moves || widgets !== undefined || [name, description, isPublic, isDefault].some((value) => value !== null);
   const [editsAll, editsOwn] = [hasRole(scope, 'admin'), hasRole(scope, 'member')];
   const id = parseUuid(change.id);
-  // Who may not edit it takes no lock, and writes nothing that would be rolled back.
+  // A viewer who may not edit it takes no lock, and writes nothing that would be rolled back.
   if (isDefault && !editsAll) await findEditable(scope, change.id, query);
   return lockDefaults(scope, isDefault ? [scope.projectId, projectId] : [], async (query) => {
     if (isDefault) await clearDefault(query, projectId, id);

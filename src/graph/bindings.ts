@@ -31,7 +31,7 @@ export interface VariableBinding {
   readonly inputValues: readonly InputValue[];
   /** The last of them, by which the field errors of services are named. */
   readonly inputValue: InputValue | null;
-  /** What requires a value of it, or of a field beside it that has no value. */
+  /** The requirements for a value of it, or of a field beside it that has no value. */
   readonly requirements: readonly Requirement[];
 }
 
@@ -72,7 +72,7 @@ export function readBindings(schema: GraphQLSchema, document: DocumentNode, oper
 
 /** How the variables of an operation are used, in its own fields and in the fragments that it uses. */
 interface VariableUses {
-  /** What takes each variable, by its name. */
+  /** The input fields and arguments that take each variable, by its name. */
   readonly inputValues: ReadonlyMap<string, readonly InputValue[]>;
   readonly requirements: readonly Requirement[];
 }
@@ -96,7 +96,7 @@ export function createUseReader(schema: GraphQLSchema, document: DocumentNode): 
     const inputValues = new Map<string, InputValue[]>();
     const requirements: Requirement[] = [];
     const reached = new Set<OperationDefinitionNode | FragmentDefinitionNode>([operation]);
-    // What is added to a set while it is iterated comes later in the iteration.
+    // A definition that is added to the set while it is iterated comes later in the iteration.
     for (const definition of reached) {
       const uses = getOrInsert(known, definition, () => readUses(schema, definition, fragments));
       for (const [name, taking] of uses.inputValues) getOrInsert(inputValues, name, (): InputValue[] => []).push(...taking);
@@ -146,7 +146,7 @@ function readUses(
   return { inputValues, requirements, fragments: [...used] };
 }
 
-/** What an input object requires of fields that have no value, or that of a variable. `path` names the fields around it. */
+/** The requirements of an input object for fields that have no value, or that of a variable. `path` names the fields around it. */
 export function readRequirements(
   type: GraphQLInputType | null | undefined,
   { fields }: ObjectValueNode,

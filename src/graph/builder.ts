@@ -85,7 +85,7 @@ export const builder = new SchemaBuilder<{
   },
 });
 
-/** What makes the fields of an input type. */
+/** The builder of the fields of an input type. */
 export type InputFields = InputFieldBuilder<typeof builder.$inferSchemaTypes, 'InputObject'>;
 
 builder.queryType({ description: 'Read operations. Without a credential, only `viewer` (null) and introspection are available.' });

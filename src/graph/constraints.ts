@@ -15,7 +15,7 @@ export interface FieldConstraints {
   readonly requiredFor?: { readonly field: string; readonly value: string; readonly message: string };
 }
 
-/** What takes a value in the schema, as `__InputValue` of an introspection. */
+/** An element of the schema that takes a value, as `__InputValue` of an introspection. */
 export type InputValue = GraphQLInputField | GraphQLArgument;
 
 /** The message for a cursor that is malformed, or of another list. */

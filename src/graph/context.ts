@@ -22,7 +22,7 @@ interface Quotas {
   readonly idempotencyKeysPerUser: number;
 }
 
-/** What all requests of a process share; a domain declares its own part by declaration merging. */
+/** The dependencies that all requests of a process share; a domain declares its own part by declaration merging. */
 export interface Services {
   readonly rateLimits: RateLimits;
   /** Limits the operations that a user runs at the same time. */

@@ -89,11 +89,12 @@ const MAX_LEAF_ALIASES = 3;
 const REPEATED_INTROSPECTION =
   `Introspection takes at most ${MAX_TYPE_ALIASES} aliases of \`__type\`, ${MAX_SCHEMA_ALIASES} of \`__schema\`, ` +
   `${MAX_LEAF_ALIASES} of fields without fields of their own, and none of others.`;
-/** What blocks the event loop for long is executed one at a time for each client. */
+/** The cost of `__schema`, which blocks the event loop for long: above `COSTLY`, so each client has one executed at a time. */
 const SCHEMA_COST = 2_000;
+/** The cost of `__type`: several of them in an operation are above `COSTLY`. */
 const TYPE_COST = 200;
 
-/** What a document says about its cost, whatever the variables. */
+/** The facts that a document says about its cost, whatever the variables. */
 interface CostFacts {
   readonly introspectionCost: number;
   /** Whether introspection has more aliases than tools need. */

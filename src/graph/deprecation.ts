@@ -6,7 +6,7 @@ export interface Deprecation {
   readonly since: string;
   /** The day from which it may be removed; absent if undecided. */
   readonly sunset?: string;
-  /** What to use instead. */
+  /** The advice that says what to use instead. */
   readonly reason: string;
 }
 

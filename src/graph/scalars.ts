@@ -17,8 +17,8 @@ const MAX_JSON_OBJECT_BYTES = 64 * 1024;
 const MAX_NAME_LENGTH = 500;
 const MAX_TEXT_LENGTH = 20_000;
 /**
- * What the parsers below reject, as far as a pattern can express it: null characters, a leading byte order mark, only spaces.
- * The characters are escaped within the patterns, as generators copy these into sources and messages.
+ * The patterns reject what the parsers below reject, as far as a pattern can express it: null characters, a leading byte order mark,
+ * only spaces. The characters are escaped within the patterns, as generators copy these into sources and messages.
  */
 const TEXT_PATTERN = '^([^\\u0000\\ufeff][^\\u0000]*)?$';
 const NAME_PATTERN = '^([^\\u0000\\ufeff][^\\u0000]*)?[^\\s\\u0000][^\\u0000]*$';

@@ -91,7 +91,7 @@ function rejectionStatus(code: unknown): GraphQLError['extensions']['http'] {
   return { status: statusByCode[code === 'internal_error' ? code : 'invalid_request'], spec: true };
 }
 
-/** What is sent in place of a result, whose extensions it keeps. */
+/** The result that is sent in place of another, whose extensions it keeps. */
 export function replaceByFault({ extensions }: ExecutionResult, fault: Fault): ExecutionResult {
   return { errors: [wrapFault(fault)], ...(extensions && { extensions }) };
 }

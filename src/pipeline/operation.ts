@@ -23,12 +23,12 @@ interface OperationExchange extends ErrorRecorder {
   readonly releasePermit: () => void;
 }
 
-/** What a transport passes to the pipeline with an operation: Yoga's server context. */
+/** The context that a transport passes to the pipeline with an operation: Yoga's server context. */
 interface ServerContext {
   openContext(): Context;
   /** Receives the names of the operation, and the errors of its response. */
   readonly exchange?: OperationExchange;
-  /** What can be sent over HTTP: a single response, or the results of a subscription one by one, as a stream. */
+  /** The form that can be sent over HTTP: a single response, or the results of a subscription one by one, as a stream. */
   readonly responseForm?: 'single' | 'stream';
   /** Resolves when what has been sent of a subscription is no longer in memory: no event is read before that. */
   readonly whenSent?: () => Promise<void>;
@@ -43,7 +43,7 @@ interface ServerContext {
 /** The context of resolvers and plugins. */
 export type OperationContext = Context & Omit<ServerContext, 'openContext'>;
 
-/** What an operation is executed with. */
+/** The arguments that an operation is executed with. */
 export type OperationArgs = ExecutionArgs & { readonly contextValue: OperationContext };
 
 type Subscribe = (args: ExecutionArgs) => Promise<AsyncIterableIterator<ExecutionResult> | ExecutionResult>;

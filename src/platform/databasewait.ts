@@ -8,7 +8,7 @@ const START_TIMEOUT_MS = 60_000;
 const START_RETRY_MS = 500;
 /** All statements that need a table wait behind a migration that waits for it, so it leaves them most of the time. */
 const TABLE_RETRY_MS = 4_000;
-/** How often it says so. */
+/** The time between two reports of the wait. */
 const WAIT_LINES_INTERVAL_MS = 10_000;
 
 /** The server that a start waits for, and why. */

@@ -108,7 +108,7 @@ async function createEmbedded(folder: string): Promise<void> {
 /**
  * Ends the process when PostgreSQL ends, which it does where it cannot trust its log any more, for example on a full disk.
  * PGlite would keep calling the ended engine within one iteration of the event loop, which blocks the process for ever, signal
- * handlers included. What was acknowledged is in the log, which the next start reads.
+ * handlers included. An acknowledged write is in the log, which the next start reads.
  */
 function exitWhenEngineEnds(embedded: PGlite, dataDir: string): void {
   const engine = embedded.Module;

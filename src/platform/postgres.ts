@@ -14,7 +14,7 @@ import { type Right, requireRights } from './rights.ts';
 import { sessionOptions, withSession } from './sessionoptions.ts';
 import { runTransaction } from './transaction.ts';
 
-/** How long it waits for a connection, and for the answer to its first question. */
+/** The time limit of a start's connection attempt, and of its first query. */
 const LOOK_UP_TIMEOUT_MS = 5_000;
 /** After this time without a reply to a connection attempt, the start says so: the attempt itself fails only after five seconds. */
 const SILENCE_MS = 1_000;

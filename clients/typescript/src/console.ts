@@ -238,7 +238,7 @@ function toConsoleError(code: number, reason: string): PorticoError {
   return toSocketError(code, reason);
 }
 
-/** What the server says of a console. */
+/** The state of a console, as the server tells it. */
 interface Seen {
   readonly place: Place;
   /** Whether somebody is at the serial line. */

@@ -42,7 +42,7 @@ async function resolve(credential: Credential): Promise<string> {
   return text;
 }
 
-/** What the function returns. Without types it may be anything: most likely null, where nobody is signed in. */
+/** The value that the function returns. Without types it may be anything: most likely null, where nobody is signed in. */
 async function call(credential: () => unknown): Promise<unknown> {
   try {
     const given = await credential();

@@ -1,4 +1,4 @@
-/** What is wrong with each field of a request: `{ name: ['This field may not be blank.'] }`. */
+/** The problems of each field of a request: `{ name: ['This field may not be blank.'] }`. */
 export type FieldErrors = Readonly<Record<string, readonly string[]>>;
 
 /** The failure of a request, a feed or a console; the message is one sentence for people. */

@@ -11,7 +11,7 @@ export type QueryResult<Data> =
   | { readonly data: Data; readonly error?: undefined }
   | { readonly data: Data | null; readonly error: PorticoError };
 
-/** What reads and writes JSON: `JSON`, or what also keeps numbers that a double cannot hold. */
+/** The reader and writer of JSON: `JSON`, or one that also keeps numbers that a double cannot hold. */
 export interface JsonCodec {
   parse(text: string): unknown;
   stringify(value: unknown): string;

@@ -3,7 +3,7 @@ import { isFinal, PorticoError } from './error.ts';
 import type { StateHolder } from './state.ts';
 import { abortable, backoff, wait } from './wait.ts';
 
-/** What happens after each failure of a connection that is opened again and again. */
+/** The steps after each failure of a connection that is opened again and again. */
 export class Recovery {
   readonly #credentials: CredentialSource;
   readonly #state: StateHolder;

@@ -93,7 +93,7 @@ function whenWritten(response: ServerResponse): Promise<void> {
   });
 }
 
-/** What a decoder of `node:zlib` returns with its option `info`. */
+/** The value that a decoder of `node:zlib` returns with its option `info`. */
 interface Decoded {
   readonly buffer: Buffer;
   /** `bytesWritten`: how many of the compressed bytes it has taken. */

@@ -53,7 +53,7 @@ export class EventStreams {
     this.#ofUsers.add(userId);
     this.socketLimit.add(userId);
     this.#responses.add(response);
-    // What has not been read of the request, such as the body of a GET request, would stay in memory.
+    // The unread rest of the request, such as the body of a GET request, would stay in memory.
     response.req.resume();
     response.once('close', () => {
       this.#responses.delete(response);

@@ -44,7 +44,7 @@ export class Exchange {
   bodyBytes = 0;
   /** The codes of the errors in the response, each once; null while there are none. */
   errorCodes: string[] | null = null;
-  /** What is wrong with the credential, for the log alone. */
+  /** The problem with the credential, for the log alone. */
   reason: CredentialProblem | null = null;
   /** Whether the log and the metrics omit the request, as a monitor sends it every second. */
   isQuiet = false;

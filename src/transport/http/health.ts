@@ -57,7 +57,7 @@ export function addHealth(router: Router, dependencies: HealthDependencies): voi
     send(response, 200, await renderMetrics(), metrics.registry.contentType, noStore);
   });
 
-  /** What is known without a query, so that a scrape does not wait for the database. */
+  /** The states that are known without a query, so that a scrape does not wait for the database. */
   const readKnown = (): Record<string, State> => ({ database: pool?.isAway ? 'down' : 'up', ...readOthers(dependencies) });
   metrics.gauge('portico_ready', 'Whether the process is ready for requests: 1 or 0.', () =>
     isReady(readinessOf(lifecycle, readKnown())) ? 1 : 0,

@@ -152,7 +152,7 @@ export function attachRequestQueue(socket: Socket, queue: RequestQueue): void {
   (socket as QueueSocket)[key] = queue;
 }
 
-/** What Node's parser calls for each request once its headers are complete; 2 means an upgrade, at which the parser stops. */
+/** The function that Node's parser calls once the headers of a request are complete; 2 means an upgrade, at which the parser stops. */
 type OnIncoming = (request: IncomingMessage, shouldKeepAlive: boolean) => number;
 const UPGRADES = 2;
 

@@ -27,7 +27,7 @@ export class Inbox implements WaitingSocket {
   readonly #rate = new MessageRate();
   /** Null while no message waits. */
   #waiting: WaitingMessages | null = null;
-  /** What has been counted of a message that is not complete yet. */
+  /** The bytes that have been counted of a message that is not complete yet. */
   #incompleteBytes = 0;
 
   constructor(private readonly receiver: Receiver) {}

@@ -30,7 +30,7 @@ interface SocketListener {
 /** The memory that a part of a message takes besides its bytes; parts are as small as they come from the network. */
 const PART_BYTES = 600;
 
-/** What ws keeps of a message that is not complete yet; it has no public names. Each part is a view into a chunk of up to 64 KiB. */
+/** The parts that ws keeps of an incomplete message; they have no public names. Each part is a view into a chunk of up to 64 KiB. */
 interface Receiver {
   /** The parts of a frame that is not complete yet. */
   readonly _buffers: readonly Buffer[];

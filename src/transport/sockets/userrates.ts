@@ -93,7 +93,7 @@ export class UserRates {
     return rate;
   }
 
-  /** Removes a socket from its rate. What has been sent counts on: otherwise new sockets would bring new bursts. */
+  /** Removes a socket from its rate. The messages that it sent count on: otherwise new sockets would bring new bursts. */
   leave(rate: UserRate): void {
     rate.sockets -= 1;
     this.#forget(rate);

@@ -154,7 +154,10 @@ function useTitle(unread: number, page: string) {
   }, [unread, page]);
 }
 
-/** What led to another page is often gone with the one before, such as a row: then the page has the focus, as after a click on a link. */
+/**
+ * The element that led to another page is often gone with the one before, such as a row: then the page has the focus, as after a
+ * click on a link.
+ */
 function useFocus(path: string) {
   const last = useRef(path);
   useEffect(() => {

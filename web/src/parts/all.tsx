@@ -13,7 +13,7 @@ export type Source = 'cache-only' | 'network-only';
 export type ReadParts<Item> = (apollo: ApolloClient, source: Source) => AsyncGenerator<readonly Item[]>;
 
 export interface All<Item> {
-  /** What has been read so far; null before the first part. */
+  /** The items that have been read so far; null before the first part. */
   readonly items: readonly Item[] | null;
   readonly isReading: boolean;
   /** The list is longer than what is read of it. */
@@ -38,7 +38,7 @@ export async function* readPages<Node>(
   }
 }
 
-/** A whole list, to choose from. What the cache has is shown at once, and what the server has replaces it. */
+/** A whole list, to choose from. The items in the cache are shown at once, and those of the server replace them. */
 export function useAll<Item>(readParts: ReadParts<Item>): All<Item> {
   const apollo = useApolloClient();
   const [items, setItems] = useState<readonly Item[] | null>(null);
@@ -85,7 +85,7 @@ export function useAll<Item>(readParts: ReadParts<Item>): All<Item> {
   return { items, isReading, isCut, failure, retry };
 }
 
-/** What there is to say of such a list: that it could not be read, or is not all that there is. */
+/** The notes on such a list: that it could not be read, or is not all that there is. */
 export function AllNotes<Item>({ all: { isCut, failure, retry }, name }: { all: All<Item>; name: string }) {
   return (
     <>

@@ -93,7 +93,7 @@ export function FilterField({ label, name, suggestions, onFocus }: FieldProps) {
   const [text, setText] = useState(value);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const cleared = useContext(ClearedContext);
-  // What was typed is dropped when the filters are cleared, even if it has not been written to the URL yet.
+  // The typed text is dropped when the filters are cleared, even if it has not been written to the URL yet.
   // biome-ignore lint/correctness/useExhaustiveDependencies: each clearing counts.
   useEffect(() => {
     setText(value);

@@ -3,7 +3,7 @@ export function findPage(): HTMLElement | null {
   return document.getElementById('main');
 }
 
-/** Whether nothing that somebody could use has the focus. What is hidden keeps it until the next frame. */
+/** Whether nothing that somebody could use has the focus. A hidden element keeps it until the next frame. */
 export function isFocusFree(): boolean {
   const focused = document.activeElement;
   return !focused || focused === document.body || focused === findPage() || focused.getClientRects().length === 0;

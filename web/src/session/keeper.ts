@@ -21,7 +21,7 @@ export class SessionKeeper {
   #isClosed = false;
   /** Lets another tab renew; null until this one may. */
   #releaseRenewal: (() => void) | null = null;
-  /** What the tab that renews tells the others with the same session: they would have a refresh token that was used. */
+  /** The channel of the tabs with the same session: the one that renews tells the others, whose refresh token would be a used one. */
   #renewals: BroadcastChannel | null = null;
 
   constructor(session: Session) {
@@ -54,7 +54,7 @@ export class SessionKeeper {
     loadProvider().catch(() => {});
     this.#renewals = new BroadcastChannel(`portico:${family}`);
     this.#renewals.onmessage = ({ data }: MessageEvent<Session | null>) => (data ? this.#store(data) : this.#tell());
-    // What this tab has stored may be older, if it is a copy or was not loaded for a while.
+    // The session that this tab has stored may be older, if the tab is a copy or was not loaded for a while.
     this.#renewals.postMessage(null);
     void navigator.locks.request(`portico:${family}`, () => this.#renewAlone());
   }

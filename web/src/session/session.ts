@@ -7,7 +7,7 @@ export interface RefreshToken {
   readonly family: string;
 }
 
-/** Who is signed in, and how. It is stored in memory and in the tab's sessionStorage. */
+/** The credential of the user who is signed in, and its kind. Both are stored in memory and in the tab's sessionStorage. */
 export interface Session {
   /** A pasted key or token, a demo user, or a user of the identity provider. */
   readonly kind: 'key' | 'token' | 'demo' | 'provider';

@@ -1,6 +1,9 @@
 const KEY = 'portico:unsent';
 
-/** What this tab's viewers have typed and not sent, by its kind: in memory, and stored only while the person is at the identity provider. */
+/**
+ * The input that this tab's viewers have typed and not sent, by its kind: in memory, and stored only while the person is at the
+ * identity provider.
+ */
 const kinds = new Map(takeStored().map(([kind, entries]) => [kind, new Map(entries)]));
 
 function takeStored(): [string, [string, unknown][]][] {
@@ -9,7 +12,7 @@ function takeStored(): [string, [string, unknown][]][] {
   return JSON.parse(stored ?? '[]');
 }
 
-/** What is unsent of a kind. A key begins with the id of the viewer. */
+/** The unsent input of a kind. A key begins with the id of the viewer. */
 export function openUnsent<Content>(kind: string): Map<string, Content> {
   const contents = kinds.get(kind) ?? new Map<string, unknown>();
   kinds.set(kind, contents);

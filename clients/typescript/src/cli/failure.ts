@@ -12,7 +12,7 @@ export class CommandFailure extends Error {
   }
 }
 
-/** What the user can do about a failure, by code. */
+/** The advice on what the user can do about a failure, by code. */
 const advice: Readonly<Record<string, string>> = {
   not_authenticated: '“portico login” takes another credential.',
   session_required: 'An API key manages no keys and takes no ticket: log in with a session token (“portico login”).',

@@ -49,7 +49,7 @@ const readProjectsBeside = (id: string): ReadParts<TargetProject> =>
     });
   };
 
-/** What a rejected move or deletion is explained with: there is no text of one's own that could be lost. */
+/** The words that explain a rejected move or deletion: there is no text of one's own that could be lost. */
 const refusalWords = (done: string, again: string): Readonly<Record<string, string>> => ({
   conflict: `It has been changed meanwhile, and was not ${done}. Look at what changed, or ${again} as it is now.`,
   not_found: `It was not ${done}: it has been deleted or moved already, or you may not see it any more.`,

@@ -33,7 +33,7 @@ interface Content {
 
 const nothing: Content = { name: '', day: '' };
 
-/** What this tab's viewers have typed, by viewer: it survives signing in again. */
+/** The input that this tab's viewers have typed, by viewer: it survives signing in again. */
 const unsent = openUnsent<Content>('key');
 
 /** Creates a key, and shows it once. */

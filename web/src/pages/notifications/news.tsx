@@ -60,7 +60,7 @@ export function NotLive() {
   const [what, next] = explainState(state);
   return (
     <p className="news-line not-live" data-tone="warning">
-      {/* What comes next is another time at each attempt, which a screen reader would read out. */}
+      {/* The text behind the status has another time at each attempt, which a screen reader would read out. */}
       <span role="status">
         <strong>Not live.</strong> {what}
       </span>{' '}

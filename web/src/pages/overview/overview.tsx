@@ -51,7 +51,7 @@ const OverviewQuery = graphql(`
 
 type Figures = NonNullable<ResultOf<typeof OverviewQuery>['project']>['computeOverview'];
 
-/** What needs attention, how much there is, and what has happened, in this order. */
+/** The page that shows what needs attention, how much there is, and what has happened, in this order. */
 export function Overview({ projectId }: { projectId: string }) {
   return (
     <>
