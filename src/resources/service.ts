@@ -109,16 +109,16 @@ export async function listVpcs(database: Database, scopes: readonly ProjectScope
 export async function listSshKeys(database: Database, scopes: readonly ProjectScope[], slice: Slice<string>): Promise<SshKey[][]> {
   const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
   const query = database.queryInOrder(isAscending);
-  const rows = await query<SshKey>`
+  const rows = await query<Omit<SshKey, 'publicKey'>>`
     SELECT listed.* FROM unnest(${projectIdsOf(scopes)}::uuid[]) AS wanted (project_id)
     CROSS JOIN LATERAL (
-      SELECT id, project_id AS "projectId", name, '' AS "publicKey", fingerprint, created FROM ssh_keys
+      SELECT id, project_id AS "projectId", name, fingerprint, created FROM ssh_keys
       WHERE project_id = wanted.project_id
         AND (project_id, id) > (wanted.project_id, ${above}::uuid)
         AND (project_id, id) < (wanted.project_id, ${below}::uuid) ORDER BY id DESC LIMIT ${limit}
     ) AS listed
     ORDER BY listed.id DESC`;
-  return groupRows(projectIdsOf(scopes), rows, ({ projectId }) => projectId);
+  return groupRows(projectIdsOf(scopes), rows.map(withoutPublicKey), ({ projectId }) => projectId);
 }
 
 /** A key may be long: `readPublicKeys` reads it only where it is requested. */
