@@ -126,7 +126,7 @@ describe.each(openings)('the panel in %s', (client, open) => {
       .flatMap(({ instances }) => instances)
       .filter(({ tasks }) => tasks.some((task) => task.instance !== null));
     const name = `renamed by ${client}`;
-    await app.app.database.instance.update({ where: { id: instance?.id ?? '' }, data: { name } });
+    await app.app.database.prisma.instance.update({ where: { id: instance?.id ?? '' }, data: { name } });
     await panel.refetchInstance(instance?.id ?? '');
     expect(panel.shown()).toEqual(await readPanel());
     expect(JSON.stringify(panel.shown()).split(name).length).toBeGreaterThan(2);
@@ -206,7 +206,7 @@ describe('Relay refetches', () => {
   it.each(nodeTypes)('a %s by its id', async (type) => {
     const values = [app.demo.users.owner.id, options.projectId].map((id) => `'${id}'::uuid`);
     const where = tables[type]?.replace(/\$(\d)/g, (_, place) => values[Number(place) - 1] ?? '');
-    const [row] = await app.app.database.$queryRawUnsafe<Array<{ id: string }>>(`SELECT id FROM ${where} LIMIT 1`);
+    const [row] = await app.app.database.prisma.$queryRawUnsafe<Array<{ id: string }>>(`SELECT id FROM ${where} LIMIT 1`);
     const id = row?.id ?? '';
     const { environment, close } = openEnvironment(options);
     await fetchQuery(environment, await readArtifact(artifacts, `Refetch${type}Query`), { id }).toPromise();

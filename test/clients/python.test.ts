@@ -81,7 +81,7 @@ function writeCursor(text: string): string {
 
 async function publish(count: number): Promise<void> {
   for (let index = 0; index < count; index += 1) {
-    await app.app.database.$executeRaw`
+    await app.app.database.prisma.$executeRaw`
       INSERT INTO notifications (project_id, kind, severity, title) VALUES (${app.demo.project_id}::uuid, 'test.sql', 'info', ${`№ ${index}`})`;
     await sleep(Math.random() * 10);
   }

@@ -11,17 +11,17 @@ let app: TestApp;
 beforeAll(async () => {
   app = await startApp({ RATE_LIMIT_USER: '1000000000', RATE_LIMIT_ANONYMOUS: '1000000000', LOG_LEVEL: 'error' });
   // Every request is to find the example's dashboard, also the one behind a deletion.
-  await app.app.database.$executeRawUnsafe(
+  await app.app.database.prisma.$executeRawUnsafe(
     'CREATE FUNCTION bring_back() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO dashboards SELECT (OLD).*; RETURN NULL; END $$',
   );
-  await app.app.database.$executeRawUnsafe(
+  await app.app.database.prisma.$executeRawUnsafe(
     'CREATE TRIGGER bring_back AFTER DELETE ON dashboards FOR EACH ROW EXECUTE FUNCTION bring_back()',
   );
   // The keys that it makes up, the shortest and the longest ones, are the same for each request.
-  await app.app.database.$executeRawUnsafe(
+  await app.app.database.prisma.$executeRawUnsafe(
     'CREATE FUNCTION forget() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN DELETE FROM kept_answers; RETURN NULL; END $$',
   );
-  await app.app.database.$executeRawUnsafe(
+  await app.app.database.prisma.$executeRawUnsafe(
     'CREATE TRIGGER forget AFTER INSERT OR UPDATE ON kept_answers FOR EACH ROW WHEN (NEW.is_answered) EXECUTE FUNCTION forget()',
   );
   rmSync(place, { recursive: true, force: true });

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { startApp } from '../support/app.ts';
+import { findLowPort } from '../support/ports.ts';
 import { openRedis, type RedisServer } from '../support/redis.ts';
 
 let redis: RedisServer;
@@ -51,13 +52,14 @@ it('a primary that has become a replica is an outage, until it or another one ta
 });
 
 it('a node of a Redis Cluster is an outage, though it answers for some keys, with one line in the log', async () => {
-  const settings = { 'cluster-enabled': 'yes' };
-  const nodes = [await openRedis(settings), await openRedis(settings)];
+  // By default the nodes would talk by a port that is 10,000 higher, which may be in use.
+  const busPorts = [await findLowPort(), await findLowPort()];
+  const nodes = await Promise.all(busPorts.map((port) => openRedis({ 'cluster-enabled': 'yes', 'cluster-port': String(port) })));
   const [first, second] = nodes as [RedisServer, RedisServer];
   onTestFinished(async () => void (await Promise.all(nodes.map((node) => node.close()))));
   await first.run('CLUSTER', 'ADDSLOTSRANGE', '0', '8191');
   await second.run('CLUSTER', 'ADDSLOTSRANGE', '8192', '16383');
-  await first.run('CLUSTER', 'MEET', second.host, String(second.port));
+  await first.run('CLUSTER', 'MEET', second.host, String(second.port), String(busPorts[1]));
   const isWhole = async () =>
     (await Promise.all(nodes.map((node) => node.run('CLUSTER', 'INFO')))).every((lines) => lines.join().includes('cluster_state:ok'));
   await expect.poll(isWhole, { timeout: 20_000 }).toBe(true);

@@ -13,15 +13,15 @@ let token: string;
 beforeAll(async () => {
   desk = await startDesk();
   const { database, tokens } = desk.app ?? expect.unreachable('this runs on the embedded database');
-  const { id } = await database.user.create({ data: { name: 'Paula', email: 'paula@many.example' } });
+  const { id } = await database.prisma.user.create({ data: { name: 'Paula', email: 'paula@many.example' } });
   const members = { create: { userId: id, role: 'owner' } } as const;
   for (let count = 0; count < EMPTY; count += 1)
-    await database.organization.create({ data: { name: `Empty ${count}`, currency: 'EUR', members } });
+    await database.prisma.organization.create({ data: { name: `Empty ${count}`, currency: 'EUR', members } });
   const projects = { create: names.map((name) => ({ name })) };
-  const many = await database.organization.create({ data: { name: 'Many', currency: 'EUR', members, projects } });
+  const many = await database.prisma.organization.create({ data: { name: 'Many', currency: 'EUR', members, projects } });
   const users = Array.from({ length: ADMINS }, (_, index) => ({ name: 'Admin', email: `admin-${index}@many.example` }));
-  const admins = await database.user.createManyAndReturn({ data: users });
-  await database.organizationMember.createMany({
+  const admins = await database.prisma.user.createManyAndReturn({ data: users });
+  await database.prisma.organizationMember.createMany({
     data: admins.map((admin) => ({ organizationId: many.id, userId: admin.id, role: 'admin' })),
   });
   token = (await tokens.local?.sign(id, 3600)) ?? '';
