@@ -120,8 +120,8 @@ export class RevocationWatcher {
       }
     }
     if (byKey.size === 0) return [];
-    const groups = [...byKey.values()];
-    const column = <Name extends keyof LeaseKey>(name: Name) => groups.map(({ key }) => key[name]);
+    const groups = [...byKey];
+    const column = <Name extends keyof LeaseKey>(name: Name) => groups.map(([, { key }]) => key[name]);
     const valid = await this.#database.query<{ position: number | null }>`
       SELECT part.position::int AS position
       FROM unnest(${column('userId')}::uuid[], ${column('keyId')}::uuid[], ${column('organizationId')}::uuid[],
@@ -139,15 +139,10 @@ export class RevocationWatcher {
           organization_member.role = 'member' AND project_member.role >= part.least_role))`;
     if (valid.length === groups.length) return [];
     const isValid = new Set(valid.map(({ position }) => position));
-    const revoked = new Map<Lease, LeaseKey>();
-    groups.forEach(({ key, leases }, index) => {
-      if (!isValid.has(index + 1)) for (const lease of leases) revoked.set(lease, key);
-    });
-    // A credential that was renewed meanwhile is checked by the next poll.
-    return current.filter((lease) => {
-      const key = revoked.get(lease);
-      return key && textOf(key) === textOf(keyOf(lease));
-    });
+    const invalid = groups.filter((_, index) => !isValid.has(index + 1));
+    const revoked = new Map(invalid.flatMap(([text, { leases }]) => leases.map((lease) => [lease, text] as const)));
+    // A lease whose credential was renewed meanwhile has another key, which the next poll checks.
+    return current.filter((lease) => revoked.has(lease) && revoked.get(lease) === textOf(keyOf(lease)));
   }
 }
 

@@ -36,7 +36,6 @@ const MAX_SLOT_MS = 10_000;
 export class ResponseBudget {
   /** The list that exceeded the budget; null while there is none. */
   exceeded: LimitExceeded | null = null;
-  readonly #maxBytes: number;
   readonly #dependencies: BudgetDependencies;
   #bytesLeft: number;
   #previousRead: Promise<unknown> | null = null;
@@ -47,7 +46,6 @@ export class ResponseBudget {
   #refusal: { readonly cause: unknown } | null = null;
 
   constructor(dependencies: BudgetDependencies) {
-    this.#maxBytes = dependencies.maxBytes;
     this.#bytesLeft = dependencies.maxBytes;
     this.#dependencies = dependencies;
   }
@@ -97,7 +95,7 @@ export class ResponseBudget {
     if (this.#refusal) throw this.#refusal.cause;
     const hasSlot = this.isLarge;
     // All lists together may take this much without a slot.
-    const smallLeft = Math.max(0, SMALL_BYTES - (this.#maxBytes - this.#bytesLeft));
+    const smallLeft = Math.max(0, SMALL_BYTES - (this.#dependencies.maxBytes - this.#bytesLeft));
     let rows = await load(hasSlot ? this.#bytesLeft : Math.min(this.#bytesLeft, smallLeft));
     if (this.#isClosed) return [];
     let bytes = sumBytes(rows);
@@ -110,7 +108,7 @@ export class ResponseBudget {
       bytes = sumBytes(rows);
     }
     if (bytes > this.#bytesLeft) {
-      this.exceeded = { maxBytes: this.#maxBytes, path: namesOf(path) };
+      this.exceeded = { maxBytes: this.#dependencies.maxBytes, path: namesOf(path) };
       throw responseTooLarge(this.exceeded);
     }
     this.#bytesLeft -= bytes;
