@@ -146,7 +146,7 @@ describe('GraphiQL', () => {
     await page.mouse.down();
     await page.waitForTimeout(300);
     await page.mouse.up();
-    await expect.poll(() => page.locator('.graphiql-query-editor').innerText()).toMatch(/What.needs.attention/);
+    await expect.poll(() => page.locator('.graphiql-query-editor').innerText()).toMatch(/query.Overview/);
     await readTab(page, 'Overview');
     await page.locator('.graphiql-execute-button').click();
     await expect.poll(shown).toContain('not_authenticated');
