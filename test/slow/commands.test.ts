@@ -185,7 +185,7 @@ describe.each(databases)('on $kind', ({ server: host }) => {
     });
   });
 
-  // That access is lost at once: test/operator.test.ts.
+  // That access is lost at once: test/accounts/operator.test.ts.
   describe('the commands of access', () => {
     const uuid = /^[0-9a-f-]{36}$/;
     const list = async (...args: string[]) => {
@@ -298,7 +298,7 @@ describe.each(databases)('on $kind', ({ server: host }) => {
   });
 });
 
-// The other values that are refused without asking a database: test/operator-commands.test.ts.
+// The other values that are refused without asking a database: test/accounts/operator-commands.test.ts.
 describe('a malformed command', () => {
   const env = { DATA_DIR: mkdtempSync(join(tmpdir(), 'portico-commands-')) };
   afterAll(() => rmSync(env.DATA_DIR, { recursive: true, force: true }));

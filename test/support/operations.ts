@@ -60,7 +60,7 @@ export function routeOperations(): Operation[] {
 
 /**
  * One operation for every root field of the schema; if a query field returns an object, one for each field of that object.
- * `node` and `nodes` are left out: their ids name objects of every type, which test/nodes.test.ts covers.
+ * `node` and `nodes` are left out: their ids name objects of every type, which test/graph/nodes.test.ts covers.
  */
 export function graphqlOperations(): Operation[] {
   const roots = Object.values(schema.getQueryType()?.getFields() ?? {}).filter(({ name }) => !/^nodes?$/.test(name));

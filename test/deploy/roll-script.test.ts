@@ -1,0 +1,72 @@
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { packageRoot } from '../../src/platform/packageroot.ts';
+
+/** A `docker` whose containers are files with their states. Like Compose, `ps --all` lists what `compose run` has started, too. */
+const docker = `#!/bin/sh
+cd "$CONTAINERS"
+case "$1 $2" in
+  'compose build') ;;
+  'compose rm') for name in $(grep -l exited *); do rm "$name"; done ;;
+  'compose ps') case "$*" in *--all*) ls ;; *) grep -lx running * ;; esac ;;
+  'compose config') printf 'services:\\n  portico:\\n    deploy:\\n      replicas: 2\\n' ;;
+  'compose up')
+    wanted=$(echo "$*" | sed 's/.*portico=\\([0-9]*\\).*/\\1/')
+    number=$(grep -L task * | wc -l)
+    while [ "$number" -lt "$wanted" ]; do number=$((number + 1)); echo running > "$RUN-$number"; done
+    # A replica that exits at each start is started again and again.
+    case "$DURING_UP $*" in endless*--wait-timeout*) exit 1 ;; endless*) kill $PPID; exit 1 ;; *) eval "$DURING_UP" ;; esac ;;
+  'exec '*) eval "$READINESS" ;;
+  'stop '*) echo exited > "$2"; eval "$DURING_STOP" ;;
+  'rm --force') rm "$3" ;;
+  'rm '*) rm "$2" ;;
+esac
+`;
+
+function openHost() {
+  const folder = mkdtempSync(join(tmpdir(), 'portico-roll-'));
+  const [containers, bin] = ['containers', 'bin'].map((name) => join(folder, name)) as [string, string];
+  for (const path of [containers, bin]) mkdirSync(path);
+  writeFileSync(join(bin, 'docker'), docker, { mode: 0o755 });
+  const write = (name: string, state: string) => writeFileSync(join(containers, name), `${state}\n`);
+  for (const name of ['old-1', 'old-2']) write(name, 'running');
+  return {
+    write,
+    roll(run: string, env: Record<string, string> = {}) {
+      const faults = { DURING_UP: ':', DURING_STOP: ':', READINESS: ':', ...env };
+      const { status, stderr } = spawnSync('sh', [fileURLToPath(new URL('deploy/roll.sh', packageRoot))], {
+        env: { PATH: `${bin}:${process.env.PATH}`, CONTAINERS: containers, RUN: run, ...faults },
+        encoding: 'utf8',
+      });
+      return { status, stderr, containers: readdirSync(containers).sort() };
+    },
+  };
+}
+
+test('deploy/roll.sh replaces the replicas', () => {
+  expect(openHost().roll('new')).toMatchObject({ status: 0, containers: ['new-3', 'new-4'] });
+});
+
+test.each([
+  ['are unhealthy', { DURING_UP: 'exit 1' }],
+  ['exit at each start', { DURING_UP: 'endless' }],
+  ['are not ready', { READINESS: 'exit 1' }],
+  ['are awaited when it is interrupted', { DURING_UP: 'kill $PPID' }],
+])('deploy/roll.sh removes the new replicas if they %s, and nothing else', (_, faults) => {
+  const host = openHost();
+  host.write('migrate', 'running task');
+  const { status, containers, stderr } = host.roll('new', faults);
+  expect({ status, containers }).toEqual({ status: 1, containers: ['migrate', 'old-1', 'old-2'] });
+  expect(stderr).toContain('the old ones go on');
+});
+
+test('deploy/roll.sh ends with as many replicas as compose.yaml has, wherever it was killed before', () => {
+  const host = openHost();
+  expect(host.roll('one', { DURING_UP: 'kill -9 $PPID' }).containers).toEqual(['old-1', 'old-2', 'one-3', 'one-4']);
+  expect(host.roll('two', { DURING_STOP: 'kill -9 $PPID' }).containers).toEqual(['old-1', 'old-2', 'one-3', 'one-4', 'two-5', 'two-6']);
+  expect(host.roll('three')).toMatchObject({ status: 0, containers: ['three-6', 'three-7'] });
+});
