@@ -28,7 +28,7 @@ beforeAll(async () => {
   options = {
     url: `${app.baseUrl}/graphql`,
     socketUrl: `${app.baseUrl.replace('http', 'ws')}/graphql`,
-    token: app.demo.users.owner.token,
+    token: app.demo.users.owner.token ?? '',
     organizationId: app.demo.organization_id,
     projectId: app.demo.project_id,
   };

@@ -46,6 +46,11 @@ it('the types of the client package are those of the document', () => {
   expect(types === readFileSync(join(generated, 'v1.ts'), 'utf8'), 'stale: npm run client:v1').toBe(true);
 });
 
+it('the tests of this folder have no errors of types', async () => {
+  const { code, out } = await run(process.execPath, [join(checkout, 'node_modules/typescript/bin/tsc'), '--project', folder]);
+  expect([code, out]).toEqual([0, '']);
+});
+
 describe('clients that are typed by the published documents', () => {
   it('compile under strict, without a cast', async () => {
     const { code, out } = await compile();
