@@ -844,6 +844,32 @@ describe('feed', () => {
     await front.close();
   });
 
+  it('resumes after its last event where something closes the socket, whatever the code', async () => {
+    const server = createServer(passOn(() => null));
+    const sockets = new WebSocketServer({ server, handleProtocols: () => 'graphql-transport-ws' });
+    for (const code of [1000, 1001, 1005, 1011]) {
+      const asked: unknown[] = [];
+      sockets.removeAllListeners('connection').on('connection', (socket) => {
+        socket.on('message', (data) => {
+          const { type, id, payload } = JSON.parse(String(data));
+          if (type === 'connection_init') socket.send('{"type":"connection_ack"}');
+          if (type !== 'subscribe') return;
+          asked.push(payload.variables.after);
+          const ready = { type: 'ready', sequence: 7, readThrough: 0, unreadCount: 0 };
+          socket.send(JSON.stringify({ id, type: 'next', payload: { data: { notificationFeed: ready } } }));
+          if (asked.length === 1) socket.close(code === 1005 ? undefined : code);
+        });
+      });
+      const front = await listen(server, 'http');
+      const { events, states } = await follow(as('viewer', front.url), (seen) => seen.length === 2);
+      expect([code, events.length, asked]).toEqual([code, 2, [null, 7]]);
+      const pauses = states.filter((state) => state.name === 'waiting');
+      expect(pauses.map(({ error }) => error.code)).toEqual(['connection_closed']);
+      await front.close();
+    }
+    sockets.close();
+  });
+
   it('pauses before it reconnects to a server that ends each feed after an event', async () => {
     let connections = 0;
     const ready = { data: { notificationFeed: { type: 'ready', sequence: 0, readThrough: 0, unreadCount: 0 } } };
@@ -1130,6 +1156,43 @@ describe('console', () => {
     expect(stream.state).toEqual({ name: 'ended', error: null });
     silent.destroy();
     await front.close();
+  });
+
+  it('goes on in the same session where a proxy closes its socket, and with another ticket where one was used', async () => {
+    const guest = await openGuest();
+    const instance = app.demo.instances.eligible;
+    await setEndpoint(app, instance, { port: guest.port });
+    const server = createServer(passOn(() => null));
+    const sockets = new WebSocketServer({ server, handleProtocols: () => 'binary' });
+    let isFirst = true;
+    sockets.on('connection', (socket, { url: path = '' }) => {
+      if (isFirst) socket.close(4401, 'ticket_used');
+      if (isFirst) return void (isFirst = false);
+      const behind = new WebSocket(new URL(path, url.replace('http', 'ws')), 'binary');
+      behind.on('error', () => {});
+      behind.on('message', (data) => socket.send(data));
+      behind.on('close', (code, reason) => socket.close(code === 1005 || code === 1006 ? undefined : code, String(reason)));
+      socket.on('close', () => behind.terminate());
+    });
+    const front = await listen(server, 'http');
+    const names: string[] = [];
+    const stream = as('member', front.url).console({ instance, onState: ({ name }) => void names.push(name) });
+    const reader = stream.readable.getReader();
+    const pauses = () => names.filter((name) => name === 'waiting').length;
+    for (const [index, code] of [1000, 1011, 1014, undefined].entries()) {
+      // The one before was for the ticket.
+      await expect.poll(() => [pauses(), stream.state.name, guest.lines.size]).toEqual([index + 1, 'live', 1]);
+      guest.say('a');
+      expect(String(Buffer.from((await reader.read()).value ?? []))).toBe('a');
+      for (const socket of sockets.clients) socket.close(code);
+    }
+    await expect.poll(() => [pauses(), stream.state.name]).toEqual([5, 'live']);
+    expect(guest.connections()).toBe(1);
+    stream.close();
+    expect(await reader.read()).toEqual({ done: true, value: undefined });
+    sockets.close();
+    await front.close();
+    await guest.close();
   });
 
   it('ends where its output is not read, rather than buffer it all', async () => {

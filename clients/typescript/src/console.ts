@@ -70,7 +70,10 @@ const MAX_UNREAD = 16 * 1024 * 1024;
 const LOST_SESSION_REASONS = ['after_not_kept', 'session_gone', 'console_moved', 'lost'];
 /** How many of an instance's newest sessions are looked through for one's own. */
 const SESSIONS_SEEN = 20;
-const RETRYABLE_CODES = [1001, 1006, 1012, 1013, 4401, 4403];
+/** Close codes after which the session goes on: those of a server that stops, and those of a proxy before it. */
+const RETRYABLE_CODES = [1000, 1001, 1005, 1006, 1011, 1012, 1013, 1014, 4401, 4403];
+/** Close reasons for which another ticket is all that is needed. */
+const TICKET_REASONS = ['ticket_used', 'ticket_unknown'];
 
 export function openConsole(http: Http, { instance, signal, onState }: ConsoleOptions): ConsoleStream {
   const state = new StateHolder(onState);
@@ -233,7 +236,7 @@ class Ended {
 
 function toConsoleError(code: number, reason: string): PorticoError {
   const isForeign = code === 4409 || code === 4410 || code === 4429;
-  if (isForeign || !reason)
+  if (isForeign || !reason || TICKET_REASONS.includes(reason))
     return new PorticoError(reason || 'connection_lost', `The console was closed with ${code} (${reason || 'no reason'}).`);
   return toSocketError(code, reason);
 }

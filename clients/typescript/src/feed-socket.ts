@@ -59,7 +59,13 @@ export async function* readSocket({ url, credential, variables, signal, rewrite 
       pong: (isReceived) => {
         if (isReceived) clearTimeout(pong);
       },
-      closed: () => clearTimeout(pong),
+      closed: (event) => {
+        clearTimeout(pong);
+        // After a normal closure graphql-ws would subscribe again itself, and not after the last event.
+        if ((event as { readonly code?: number }).code !== 1000) return;
+        finish(toClosed(event, hasAnswered));
+        dispose();
+      },
     },
   });
   const opening = setTimeout(() => finish(new NotAnswered('nobody answers')), OPENING_MS);
