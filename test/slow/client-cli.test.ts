@@ -573,6 +573,22 @@ describe('dashboards', () => {
     expect(await print(['dashboards', 'pull', id, '--dir', within('')])).toBe(`${path}: pulled (version 6)\n`);
   });
 
+  test('in which the order of names was changed are edited', async () => {
+    const { id } = (
+      await app.ask('POST', `${app.projectPath}/monitoring/dashboards`, { body: { name: 'Order', widgets: [{ x: 1, y: 2 }] } })
+    ).json;
+    await print(['dashboards', 'pull', id, '--dir', within('')]);
+    const path = within('order.json');
+    const widget = /"x": 1,(\s+)"y": 2/;
+    expect(readFileSync(path, 'utf8')).toMatch(widget);
+    writeFileSync(path, readFileSync(path, 'utf8').replace(widget, '"y": 2,$1"x": 1'));
+    const { code, out } = await portico(['dashboards', 'pull', id, '--dir', within('')], { env: owner });
+    expect([code, out]).toEqual([0, `${path}: edited and not pushed yet: left as it is (version 1)\n`]);
+    await change(id, { name: 'Order', widgets: [{ x: 1, y: 2 }] });
+    const pushed = await portico(['dashboards', 'push', path], { env: owner });
+    expect([pushed.code, pushed.out]).toEqual([1, expect.stringMatching(/\nwidgets\[0\] +\{"x":1,"y":2\} +\{"y":2,"x":1\}\n$/)]);
+  });
+
   test('with the content of the server are unchanged, also after a push from another file', async () => {
     const { id } = (await app.ask('POST', `${app.projectPath}/monitoring/dashboards`, { body: { name: 'Same', widgets: [{ max: 1 }] } }))
       .json;
@@ -919,6 +935,23 @@ test('a response that is not JSON is a failure of each command, and is not print
     out: expect.stringContaining('"state": "unknown"'),
     err: `Whether ${file} was written there is not known: see “portico dashboards list” before you push it again.\n`,
   });
+  await front.close();
+});
+
+test('what was done to the files before a failure that ends a push is reported', async () => {
+  const paths = ['first', 'second'].map((name) => join(folder, `${name}.json`));
+  for (const path of paths) writeFileSync(path, '{"name": "Two"}');
+  let requests = 0;
+  const front = await openFront(({ url }, response) => {
+    if (!url.endsWith('/dashboards')) return null;
+    requests += 1;
+    if (requests === 1) return response.writeHead(200, { 'content-type': 'text/html' }).end('<p>Sign in</p>');
+    const fault = { detail: 'Expired.', code: 'not_authenticated', error: 'not_authenticated' };
+    return response.writeHead(401, { 'content-type': 'application/json' }).end(JSON.stringify(fault));
+  });
+  const { code, out, err } = await portico(['dashboards', 'push', ...paths], { env: { ...owner, PORTICO_URL: front.url } });
+  expect([code, out]).toEqual([1, expect.stringMatching(/first\.json: .*\n$/)]);
+  expect(err).toMatch(/^Whether \S+first\.json was written there is not known: .*\n.*Expired.*portico login.*\n$/);
   await front.close();
 });
 

@@ -16,7 +16,7 @@ import { type Difference, findDifferences } from './difference.ts';
 import { CommandFailure, describeFailure, isUncertain } from './failure.ts';
 import { listAll, type Part, pageInfo } from './lists.ts';
 import { type GlobalOptions, openSession } from './options.ts';
-import { writeLine, writeTable, writeValue } from './output.ts';
+import { note, writeLine, writeTable, writeValue } from './output.ts';
 import { isId } from './projects.ts';
 import type { Session } from './session.ts';
 import { formatTime } from './text.ts';
@@ -78,9 +78,7 @@ export function addDashboards(program: Command): void {
       const chosen = wanted.length === 0 ? listed : new Set(wanted.map((name) => chooseDashboard(listed, name)));
       await mkdir(options.dir, { recursive: true });
       const files = await readFolder(options.dir);
-      const outcomes: Outcome[] = [];
-      for (const { id } of chosen) outcomes.push(await pull(await getDashboard(session, id), files.get(id), options));
-      await report(outcomes, options);
+      await runEach(chosen, async ({ id }) => pull(await getDashboard(session, id), files.get(id), options), options);
     });
 
   dashboards
@@ -92,9 +90,7 @@ export function addDashboards(program: Command): void {
       // A file that is named twice would become two dashboards.
       const distinct = new Map(paths.map((path) => [resolve(path), path]));
       const files = await Promise.all([...distinct.values()].map(readDashboardFile));
-      const outcomes: Outcome[] = [];
-      for (const file of files) outcomes.push(await push(session, file));
-      await report(outcomes, options);
+      await runEach(files, (file) => push(session, file), options);
     });
 }
 
@@ -183,8 +179,22 @@ async function save(state: 'new' | 'pushed' | 'unchanged', path: string, served:
   }
 }
 
-/** Prints the results; throws if one is not as it should be. */
-async function report(outcomes: readonly Outcome[], { json }: GlobalOptions): Promise<void> {
+/** Does one after the other and prints the results, also those before a failure that ends the command; throws if one is not as it should be. */
+async function runEach<T>(all: Iterable<T>, run: (one: T) => Promise<Outcome>, options: GlobalOptions): Promise<void> {
+  const outcomes: Outcome[] = [];
+  try {
+    for (const one of all) outcomes.push(await run(one));
+  } catch (failure) {
+    const advice = outcomes.length > 0 && (await report(outcomes, options));
+    if (advice) note(advice);
+    throw failure;
+  }
+  const advice = await report(outcomes, options);
+  if (advice) throw new CommandFailure(advice);
+}
+
+/** Prints the results, and returns what the user should know about those that are not as they should be. */
+async function report(outcomes: readonly Outcome[], { json }: GlobalOptions): Promise<string> {
   if (json) await writeValue(outcomes);
   else for (const outcome of outcomes) await show(outcome);
   const say = (isAffected: (outcome: Outcome) => boolean, sentence: (names: string) => string): string[] => {
@@ -207,7 +217,7 @@ async function report(outcomes: readonly Outcome[], { json }: GlobalOptions): Pr
       (names) => `The file ${names} could not be written after the push: pull the dashboard, and do not push this file again.`,
     ),
   ];
-  if (all.length > 0) throw new CommandFailure(all.join(' '));
+  return all.join(' ');
 }
 
 async function show({ file, state, version, differences = [], error = '' }: Outcome): Promise<void> {

@@ -10,14 +10,18 @@ export interface Difference {
 
 const MAX_SHOWN = 60;
 
-/** The differences of two values, compared recursively as far as they have the same shape. */
+/**
+ * The differences of two values, compared recursively as far as they have the same shape. The order of the names in an object is
+ * content, except that of the outermost, whose names are the dashboard's fields.
+ */
 export function findDifferences(there: unknown, yours: unknown, path = ''): Difference[] {
   const names = Array.isArray(there) && Array.isArray(yours) ? listIndexes(there, yours) : listNames(there, yours);
-  if (!names) return JSON.stringify(there) === JSON.stringify(yours) ? [] : [{ path, there: show(there), yours: show(yours) }];
-  return names.flatMap((name) => {
+  const found = (names ?? []).flatMap((name) => {
     const below = typeof name === 'number' ? `${path}[${name}]` : path ? `${path}.${name}` : name;
     return findDifferences(read(there, name), read(yours, name), below);
   });
+  const isSame = found.length > 0 || (names && path === '') || JSON.stringify(there) === JSON.stringify(yours);
+  return isSame ? found : [{ path, there: show(there), yours: show(yours) }];
 }
 
 const listIndexes = (there: readonly unknown[], yours: readonly unknown[]): number[] => [
