@@ -22,21 +22,26 @@ give_up() {
 }
 trap give_up EXIT
 trap 'exit 1' HUP INT TERM
-# Without a timeout it would wait for ever for a replica that exits at each start. One that runs is unhealthy after 90 s.
 total=$(($(echo "$old" | wc -l) + ${count:-1}))
-docker compose up --detach --no-deps --no-recreate --scale portico=$total --wait --wait-timeout 120 portico
-# Healthy means that a replica lives. One that cannot reach Redis or the identity provider would be `degraded`.
+# The option `--wait` would wait for the old replicas too, and one of them may be broken.
+docker compose up --detach --no-deps --no-recreate --scale portico=$total portico
+ask() {
+  docker exec "$1" node --input-type=module --eval '
+    const url = `http://127.0.0.1:${process.env.PORT}/health/ready`;
+    const answer = await fetch(url, { signal: AbortSignal.timeout(2000) }).then((response) => response.text(), String);
+    console.log(answer);
+    process.exit(answer.includes(`"ready"`) ? 0 : 1);' 2>&1
+}
+tries=0
 for new in $(list_new); do
-  docker exec "$new" node --input-type=module --eval '
-    let answer = "no response";
-    for (let tries = 0; tries < 30; tries += 1) {
-      answer = await fetch(`http://127.0.0.1:${process.env.PORT}/health/ready`).then((response) => response.text(), String);
-      if (answer.includes(`"ready"`)) process.exit(0);
-      await new Promise((resolve) => setTimeout(resolve, 1000));
-    }
-    console.error(answer);
-    process.exit(1);'
+  # A replica that cannot reach Redis or the identity provider is `degraded`, and one that exits at each start has no answer.
+  until answer=$(ask "$new"); do
+    tries=$((tries + 1))
+    [ $tries -lt 120 ] || { echo "$answer" >&2; exit 1; }
+    sleep 1
+  done
 done
+[ "$(list_new | wc -l)" -eq "${count:-1}" ]
 trap - EXIT HUP INT TERM
 for replica in $old; do
   docker stop "$replica"

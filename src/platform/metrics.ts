@@ -45,8 +45,9 @@ export function openMetrics() {
     }),
     socketCloses: openCounter(
       'portico_socket_closes_total',
-      'WebSockets closed, by closing code; other: a code of the client’s own.',
+      'WebSockets closed, by closing code and Portico’s reason; none: the client closed it, or its connection broke; other: a code of the client’s own.',
       'code',
+      'reason',
     ),
     upgradeRefusals: openCounter('portico_upgrade_refusals_total', 'WebSocket upgrades refused, by reason.', 'code'),
     rateLimited: openCounter('portico_rate_limited_total', 'Requests refused for want of budget, by policy.', 'policy'),

@@ -6,20 +6,23 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { packageRoot } from '../../src/platform/packageroot.ts';
 
-/** A `docker` whose containers are files with their states. Like Compose, `ps --all` lists what `compose run` has started, too. */
+/**
+ * A `docker` whose containers are files with their states. Like Compose, `ps --all` lists what `compose run` has started, too, and
+ * `up --wait` fails where any container of the service is unhealthy.
+ */
 const docker = `#!/bin/sh
 cd "$CONTAINERS"
 case "$1 $2" in
   'compose build') ;;
   'compose rm') for name in $(grep -l exited *); do rm "$name"; done ;;
-  'compose ps') case "$*" in *--all*) ls ;; *) grep -lx running * ;; esac ;;
+  'compose ps') case "$*" in *--all*) ls ;; *) grep -lxE 'running|unhealthy' * ;; esac ;;
   'compose config') printf 'services:\\n  portico:\\n    deploy:\\n      replicas: 2\\n' ;;
   'compose up')
     wanted=$(echo "$*" | sed 's/.*portico=\\([0-9]*\\).*/\\1/')
     number=$(grep -L task * | wc -l)
     while [ "$number" -lt "$wanted" ]; do number=$((number + 1)); echo running > "$RUN-$number"; done
-    # A replica that exits at each start is started again and again.
-    case "$DURING_UP $*" in endless*--wait-timeout*) exit 1 ;; endless*) kill $PPID; exit 1 ;; *) eval "$DURING_UP" ;; esac ;;
+    eval "$DURING_UP"
+    case "$*" in *--wait*) if grep -qx unhealthy *; then exit 1; fi ;; esac ;;
   'exec '*) eval "$READINESS" ;;
   'stop '*) echo exited > "$2"; eval "$DURING_STOP" ;;
   'rm --force') rm "$3" ;;
@@ -32,6 +35,7 @@ function openHost() {
   const [containers, bin] = ['containers', 'bin'].map((name) => join(folder, name)) as [string, string];
   for (const path of [containers, bin]) mkdirSync(path);
   writeFileSync(join(bin, 'docker'), docker, { mode: 0o755 });
+  writeFileSync(join(bin, 'sleep'), '#!/bin/sh\n', { mode: 0o755 });
   const write = (name: string, state: string) => writeFileSync(join(containers, name), `${state}\n`);
   for (const name of ['old-1', 'old-2']) write(name, 'running');
   return {
@@ -51,9 +55,16 @@ test('deploy/roll.sh replaces the replicas', () => {
   expect(openHost().roll('new')).toMatchObject({ status: 0, containers: ['new-3', 'new-4'] });
 });
 
+test('deploy/roll.sh replaces replicas that are broken, and awaits new ones that are ready later', () => {
+  const host = openHost();
+  host.write('old-2', 'unhealthy');
+  const slow = 'echo asked >> ../questions; [ $(wc -l < ../questions) -gt 20 ]';
+  expect(host.roll('new', { READINESS: slow })).toMatchObject({ status: 0, containers: ['new-3', 'new-4'] });
+});
+
 test.each([
-  ['are unhealthy', { DURING_UP: 'exit 1' }],
-  ['exit at each start', { DURING_UP: 'endless' }],
+  ['cannot be started', { DURING_UP: 'exit 1' }],
+  ['exit once', { DURING_UP: 'echo exited > new-4' }],
   ['are not ready', { READINESS: 'exit 1' }],
   ['are awaited when it is interrupted', { DURING_UP: 'kill $PPID' }],
 ])('deploy/roll.sh removes the new replicas if they %s, and nothing else', (_, faults) => {

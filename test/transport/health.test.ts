@@ -185,7 +185,8 @@ describe('metrics', () => {
 
   it('that alarms watch begin at 0, as Prometheus sees no increase in a number that appears', () => {
     for (const policy of ['anonymous', 'user', 'pages']) expect(untouched).toContain(`portico_rate_limited_total{policy="${policy}"} 0\n`);
-    for (const code of [4403, 4502]) expect(untouched).toContain(`portico_socket_closes_total{code="${code}"} 0\n`);
+    expect(untouched).toContain('portico_socket_closes_total{code="4403",reason="access_lost"} 0\n');
+    expect(untouched).toContain('portico_socket_closes_total{code="4502",reason="console_unreachable"} 0\n');
     expect(untouched).toContain('portico_upgrade_refusals_total{code="console_unreachable"} 0\n');
   });
 
@@ -210,7 +211,21 @@ describe('metrics', () => {
     if (isPostgres) expect(text).toMatch(/portico_database_connections\{state="idle"\} \d+\n/);
     feed.socket.close();
     await feed.closed;
-    await expect.poll(() => metricsOf(app)).toContain('portico_socket_closes_total{code="1005"} 1\n');
+    await expect.poll(() => metricsOf(app)).toContain('portico_socket_closes_total{code="1005",reason="none"} 1\n');
+  });
+
+  it('count a close by its reason, and not by a code that the client chose', async () => {
+    const options = { protocol: 'graphql-transport-ws', headers: { authorization: `Bearer ${app.demo.users.owner.token}` } };
+    const chosen = openSocket(app, '/graphql', options);
+    await once(chosen.socket, 'open');
+    chosen.socket.close(4502, 'console_unreachable');
+    const malformed = openSocket(app, '/graphql', options);
+    await once(malformed.socket, 'open');
+    malformed.socket.send('{');
+    const count = (labels: string) => expect.poll(() => metricsOf(app)).toContain(`portico_socket_closes_total{${labels}} 1\n`);
+    await count('code="other",reason="none"');
+    await count('code="4400",reason="invalid_message"');
+    expect(await metricsOf(app)).toContain('portico_socket_closes_total{code="4502",reason="console_unreachable"} 0\n');
   });
 
   it('measure an operation on a socket up to its result, and a subscription up to its beginning', async () => {

@@ -49,7 +49,7 @@ export class EventStreams {
     if (response.closed) return;
     if (this.#ofUsers.isFull(userId)) throw tooManyStreams(this.#ofUsers);
     if (this.socketLimit.isFull(userId)) throw tooManySockets(this.socketLimit);
-    if (this.#responses.size >= this.#max) throw Fault.tryLater('there are too many event streams');
+    if (this.#responses.size >= this.#max) throw Fault.unavailable(new Error('there are too many event streams'));
     this.#ofUsers.add(userId);
     this.socketLimit.add(userId);
     this.#responses.add(response);

@@ -26,8 +26,17 @@ export const closeCodes = {
 
 export type CloseCode = (typeof closeCodes)[keyof typeof closeCodes];
 
-/** The codes that are labels of a metric: the codes above, and those of clients that leave. */
-export const metricCodes = new Set<number>([1000, 1001, 1005, 1006, ...Object.values(closeCodes)]);
+/** The codes of clients that leave, and of connections that break. */
+const codesOfClients = [1000, 1001, 1005, 1006];
+
+/** The labels of the metric for a close that Portico did not begin: a client may send any code, also those above. */
+export const labelsOfClient = (code: number) => ({ code: codesOfClients.includes(code) ? code : 'other', reason: 'none' });
+
+/** The closes that alarms watch. */
+export const watchedCloses = [
+  { code: closeCodes.forbidden, reason: 'access_lost' },
+  { code: closeCodes.unreachable, reason: 'console_unreachable' },
+] as const;
 
 /** A rejected upgrade whose reason the client can read: the socket is opened, then closed at once with the code and reason. */
 export class Rejection {

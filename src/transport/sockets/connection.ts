@@ -12,7 +12,7 @@ import type { Metrics } from '../../platform/metrics.ts';
 import type { WriteQueue } from '../delivery/queue.ts';
 import type { ConnectionBuffers } from '../http/connectionbuffers.ts';
 import type { ContextDependencies } from '../http/context.ts';
-import { type CloseCode, closeCodes, metricCodes } from './close.ts';
+import { type CloseCode, closeCodes, labelsOfClient } from './close.ts';
 import { Inbox } from './inbox.ts';
 import { KeepAlive } from './keepalive.ts';
 import type { OpenConnections } from './openconnections.ts';
@@ -135,13 +135,14 @@ export class SocketConnection implements Principal {
   /** Releases everything when the network connection is closed. */
   onClosed(receivedCode: number): void {
     // If this side closed the socket, its own code counts: ws reports 1006 when the peer does not answer the close frame.
-    const { code, reason } = this.#closing ?? { code: receivedCode, reason: undefined };
+    const closing = this.#closing;
+    const { code, reason } = closing ?? { code: receivedCode, reason: undefined };
     const { openConnections, metrics, socketLimit, userRates } = this.dependencies;
     this.stop();
     openConnections.delete(this);
     if (this.inbox.userRate) userRates.leave(this.inbox.userRate);
     if (this.#countedUserId) socketLimit.delete(this.#countedUserId);
-    metrics.socketCloses.inc({ code: metricCodes.has(code) ? code : 'other' });
+    metrics.socketCloses.inc(closing ?? labelsOfClient(receivedCode));
     this.log.info({ code, reason, user_id: this.viewer?.userId }, 'socket closed');
   }
 

@@ -32,7 +32,7 @@ import {
   type UpgradeRequest,
   type UpgradeTarget,
 } from './admission.ts';
-import { closeCodes, metricCodes, Rejection } from './close.ts';
+import { closeCodes, Rejection, watchedCloses } from './close.ts';
 import { type ConnectionDependencies, type LogFields, SocketConnection } from './connection.ts';
 import { type ConsoleSockets, consoleHeaders, createConsoleSockets } from './consoleprotocol.ts';
 import { createGraphqlSockets } from './graphqlprotocol.ts';
@@ -94,7 +94,7 @@ export class SocketUpgrades {
     this.#dependencies = { ...dependencies, openConnections: this.#openConnections };
     const { metrics, schema } = dependencies;
     // From the start, so that Prometheus also sees the first of a code as an increase.
-    for (const code of metricCodes) metrics.socketCloses.inc({ code }, 0);
+    for (const labels of watchedCloses) metrics.socketCloses.inc(labels, 0);
     metrics.upgradeRefusals.inc({ code: 'console_unreachable' }, 0);
     this.#plainFeeds = plainFeeds.map((feed) => ({ feed: bindPlainFeed(schema, feed), pattern: pathPattern(feed.path) }));
     this.#serveGraphql = createGraphqlSockets(this.#dependencies);
