@@ -44,7 +44,11 @@ export function formatResults(): Plugin<OperationContext, HttpServerContext> {
     },
     onResponse({ response: { headers }, serverContext }) {
       // nginx would collect events until its buffer is full: by HTTP/1.1 over TLS a client would not even get the headers.
-      if (headers.get('content-type') === 'text/event-stream') headers.set('X-Accel-Buffering', 'no');
+      if (headers.get('content-type') === 'text/event-stream') {
+        headers.set('X-Accel-Buffering', 'no');
+        // Yoga lets a cache store events, and one of them may contain a ticket or a new key.
+        headers.set('Cache-Control', 'no-store');
+      }
       // Yoga waits until the client has read the response, and for ever once the client has gone.
       serverContext.exchange?.releasePermit();
     },

@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -64,8 +65,12 @@ describe('a response that is not read', () => {
     await expect.poll(() => counts.ended).toBe(1);
   });
 
-  it('continues while its client reads, however slowly', async () => {
-    const { call, counts } = await open({ stallTimeoutMs: 3_000 });
+  it.each([
+    ['in parts', undefined],
+    // As the result of a socket, and an event of a stream.
+    ['at once', (_request: unknown, response: ServerResponse) => void response.writeHead(200).write(large, () => response.end())],
+  ])('continues while its client reads, however slowly, when written %s', async (_label, handler) => {
+    const { call, counts } = await open({ stallTimeoutMs: 3_000, ...(handler && { handler }) });
     const socket = call();
     let size = 0;
     const began = Date.now();
@@ -170,7 +175,7 @@ it('slow bodies are counted like slow responses', async () => {
 
 describe('connections of one address', () => {
   const request = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
-  const handler = (_request: unknown, response: import('node:http').ServerResponse) => void response.end('x');
+  const handler = (_request: unknown, response: ServerResponse) => void response.end('x');
 
   it('are bounded, with a 503 for it alone', async () => {
     const opened = await openServer({ handler, maxConnectionsPerAddress: 5 });

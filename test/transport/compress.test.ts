@@ -174,6 +174,7 @@ it('an event stream is never compressed, nor collected by nginx', async () => {
   });
   expect(response.headers.get('content-encoding')).toBe('none');
   expect(response.headers.get('x-accel-buffering')).toBe('no');
+  expect(response.headers.get('cache-control')).toBe('no-store');
   let text = '';
   for await (const part of response.body ?? []) {
     text += Buffer.from(part).toString();

@@ -192,7 +192,11 @@ export class ConnectionBuffers {
   }
 }
 
-/** The bytes of all that were written that the kernel has accepted. */
-function acceptedBytes(socket: Socket): number {
-  return socket.bytesWritten - socket.writableLength;
+/** What a write under way has left shows only in the socket's handle, where the timeouts of Node.js look for progress, too. */
+type HandledSocket = Socket & { readonly _handle?: { readonly bytesWritten: number; readonly writeQueueSize: number } | null };
+
+/** The bytes of all that were written that the kernel has accepted, also of a large write under way. */
+function acceptedBytes(socket: HandledSocket): number {
+  const handle = socket._handle;
+  return handle ? handle.bytesWritten - handle.writeQueueSize : socket.bytesWritten - socket.writableLength;
 }

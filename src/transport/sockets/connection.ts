@@ -23,6 +23,7 @@ import type { UserRates } from './userrates.ts';
 const MAX_WAITING_REPLIES = 512;
 /** The memory that each reply takes besides its bytes. */
 const REPLY_BYTES = 2 * 1024;
+const encoder = new TextEncoder();
 const emptyBuffer = Buffer.alloc(0);
 const noop = () => {};
 
@@ -220,7 +221,8 @@ export class SocketConnection implements Principal {
     return new Promise((resolve, reject) => {
       if (!this.isOpen) return resolve();
       const release = this.#reserveReply();
-      this.socket.send(text, (failure) => {
+      // The stream would count the characters of a string, of which each may take three bytes.
+      this.socket.send(encoder.encode(text), { binary: false }, (failure) => {
         release();
         if (failure) reject(failure);
         else resolve();

@@ -167,7 +167,10 @@ export class SocketUpgrades {
     const prepared = await this.#prepare(upgrade, target);
     let accepted: AcceptedUpgrade | null = null;
     try {
-      accepted = socket.destroyed ? null : await this.#accept(prepared, target, { upgrade, socket, head, logFields });
+      // Of a client that has ended its half of the connection ws would destroy the socket, and call nobody back.
+      const hasGone = !socket.readable || !socket.writable;
+      if (hasGone) socket.destroy();
+      else accepted = await this.#accept(prepared, target, { upgrade, socket, head, logFields });
       return accepted;
     } finally {
       if (!accepted && !(prepared instanceof Rejection)) prepared.opening?.cancel();
