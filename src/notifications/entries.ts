@@ -54,8 +54,10 @@ export async function loadEntries(database: Database, projectId: string, range: 
             SELECT read_through FROM notification_states WHERE project_id = ${projectId}::uuid AND user_id = ${userId}::uuid), 0) AS read,
           400 + octet_length(notification.title) + octet_length(notification.body) + json_bytes(notification.data) AS bytes
         FROM notifications AS notification
-        LEFT JOIN notification_reads AS single
-          ON single.project_id = notification.project_id AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
+        LEFT JOIN LATERAL (
+          SELECT reads.sequence FROM notification_reads AS reads
+          WHERE reads.project_id = notification.project_id AND reads.user_id = ${userId}::uuid AND reads.sequence = notification.sequence LIMIT 1
+        ) AS single ON true
         WHERE notification.project_id = ${projectId}::uuid AND notification.sequence > ${after} AND notification.sequence <= ${upTo}
         ORDER BY notification.sequence LIMIT ${limit}
       ) AS entry

@@ -53,16 +53,20 @@ function selectAny(database: Database, scopes: readonly ProjectScope[], part: Pr
     CROSS JOIN LATERAL (
       SELECT either.id, either.sequence FROM (
         (SELECT notification.id, notification.sequence FROM notifications AS notification
-        LEFT JOIN notification_reads AS single
-          ON single.project_id = notification.project_id AND single.user_id = wanted.user_id AND single.sequence = notification.sequence
+        LEFT JOIN LATERAL (
+          SELECT reads.sequence FROM notification_reads AS reads
+          WHERE reads.project_id = notification.project_id AND reads.user_id = wanted.user_id AND reads.sequence = notification.sequence LIMIT 1
+        ) AS single ON true
         WHERE ${kind}::text IS NULL AND ${severity}::severity IS NULL AND notification.project_id = wanted.project_id
           AND notification.sequence > mark.above AND notification.sequence < ${below}::bigint
           AND (single.sequence IS NULL OR ${unread}::boolean IS NOT TRUE)
         ORDER BY notification.sequence DESC LIMIT ${limit} OFFSET ${offset})
         UNION ALL
         (SELECT notification.id, notification.sequence FROM notifications AS notification
-        LEFT JOIN notification_reads AS single
-          ON single.project_id = notification.project_id AND single.user_id = wanted.user_id AND single.sequence = notification.sequence
+        LEFT JOIN LATERAL (
+          SELECT reads.sequence FROM notification_reads AS reads
+          WHERE reads.project_id = notification.project_id AND reads.user_id = wanted.user_id AND reads.sequence = notification.sequence LIMIT 1
+        ) AS single ON true
         WHERE ${kind}::text IS NOT NULL AND notification.project_id = wanted.project_id AND notification.kind = ${kind}::text
           AND (${severity}::severity IS NULL OR ${severity}::severity = notification.severity)
           AND notification.sequence > mark.above AND notification.sequence < ${below}::bigint
@@ -70,8 +74,10 @@ function selectAny(database: Database, scopes: readonly ProjectScope[], part: Pr
         ORDER BY notification.sequence DESC LIMIT ${limit} OFFSET ${offset})
         UNION ALL
         (SELECT notification.id, notification.sequence FROM notifications AS notification
-        LEFT JOIN notification_reads AS single
-          ON single.project_id = notification.project_id AND single.user_id = wanted.user_id AND single.sequence = notification.sequence
+        LEFT JOIN LATERAL (
+          SELECT reads.sequence FROM notification_reads AS reads
+          WHERE reads.project_id = notification.project_id AND reads.user_id = wanted.user_id AND reads.sequence = notification.sequence LIMIT 1
+        ) AS single ON true
         WHERE ${kind}::text IS NULL AND ${severity}::severity IS NOT NULL AND notification.project_id = wanted.project_id AND ${severity}::severity = notification.severity
           AND notification.sequence > mark.above AND notification.sequence < ${below}::bigint
           AND (single.sequence IS NULL OR ${unread}::boolean IS NOT TRUE)
@@ -156,21 +162,30 @@ export async function countNotificationsByProject(
   const userIds = scopes.map(({ viewer }) => viewer.userId);
   const rows = await database.query<{ projectId: string; count: number | null }>`
     SELECT wanted.project_id AS "projectId", (CASE
+        WHEN ${kind}::text IS NOT NULL AND ${severity}::severity IS NULL THEN (
+          SELECT count(*) FROM notifications AS notification
+          WHERE notification.project_id = wanted.project_id AND notification.kind = ${kind}::text
+            AND (${unread}::boolean IS NULL
+              OR ${unread}::boolean <> (notification.sequence <= coalesce(state.read_through, 0) OR EXISTS (
+                SELECT FROM notification_reads AS single
+                WHERE single.project_id = wanted.project_id AND single.user_id = wanted.user_id AND single.sequence = notification.sequence
+              ))))
         WHEN ${kind}::text IS NOT NULL THEN (
           SELECT count(*) FROM notifications AS notification
-          LEFT JOIN notification_reads AS single
-            ON single.project_id = notification.project_id AND single.user_id = wanted.user_id AND single.sequence = notification.sequence
-          WHERE notification.project_id = wanted.project_id AND notification.kind = ${kind}::text
-            AND (${severity}::severity IS NULL OR ${severity}::severity = notification.severity)
+          WHERE notification.project_id = wanted.project_id AND notification.kind = ${kind}::text AND ${severity}::severity = notification.severity
             AND (${unread}::boolean IS NULL
-              OR ${unread}::boolean <> (single.sequence IS NOT NULL OR notification.sequence <= coalesce(state.read_through, 0))))
+              OR ${unread}::boolean <> (notification.sequence <= coalesce(state.read_through, 0) OR EXISTS (
+                SELECT FROM notification_reads AS single
+                WHERE single.project_id = wanted.project_id AND single.user_id = wanted.user_id AND single.sequence = notification.sequence
+              ))))
         WHEN ${severity}::severity IS NOT NULL THEN (
           SELECT count(*) FROM notifications AS notification
-          LEFT JOIN notification_reads AS single
-            ON single.project_id = notification.project_id AND single.user_id = wanted.user_id AND single.sequence = notification.sequence
           WHERE notification.project_id = wanted.project_id AND ${severity}::severity = notification.severity
             AND (${unread}::boolean IS NULL
-              OR ${unread}::boolean <> (single.sequence IS NOT NULL OR notification.sequence <= coalesce(state.read_through, 0))))
+              OR ${unread}::boolean <> (notification.sequence <= coalesce(state.read_through, 0) OR EXISTS (
+                SELECT FROM notification_reads AS single
+                WHERE single.project_id = wanted.project_id AND single.user_id = wanted.user_id AND single.sequence = notification.sequence
+              ))))
         WHEN ${unread}::boolean IS NULL THEN log.last_sequence - log.pruned_through
         WHEN ${unread}::boolean THEN unread_notifications(wanted.project_id, wanted.user_id)
         ELSE log.last_sequence - log.pruned_through - unread_notifications(wanted.project_id, wanted.user_id)

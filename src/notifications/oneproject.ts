@@ -105,8 +105,10 @@ function selectLog(query: Query, part: ListPart): Promise<Row[]> {
             notification.resource_type AS "resourceType", notification.resource_id AS "resourceId", notification.data, notification.created,
             single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark) AS read
           FROM notifications AS notification
-          LEFT JOIN notification_reads AS single
-            ON single.project_id = notification.project_id AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
+          LEFT JOIN LATERAL (
+            SELECT reads.sequence FROM notification_reads AS reads
+            WHERE reads.project_id = notification.project_id AND reads.user_id = ${userId}::uuid AND reads.sequence = notification.sequence LIMIT 1
+          ) AS single ON true
           WHERE notification.project_id = ${projectId}::uuid
             AND notification.sequence < (SELECT ${below}::bigint)
             AND (notification.sequence, notification.project_id) > ((SELECT above FROM mark), ${projectId}::uuid)
@@ -141,8 +143,10 @@ function selectFiltered(query: Query, part: ListPart): Promise<Row[]> {
           (
             SELECT notification.sequence, single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark) AS read
             FROM notifications AS notification
-            LEFT JOIN notification_reads AS single
-              ON single.project_id = notification.project_id AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
+            LEFT JOIN LATERAL (
+              SELECT reads.sequence FROM notification_reads AS reads
+              WHERE reads.project_id = notification.project_id AND reads.user_id = ${userId}::uuid AND reads.sequence = notification.sequence LIMIT 1
+            ) AS single ON true
             WHERE notification.project_id = ${projectId}::uuid AND notification.kind = (SELECT ${kind}::text)
               AND notification.sequence < (SELECT ${below}::bigint)
               AND (notification.sequence, notification.project_id) > ((SELECT above FROM mark), ${projectId}::uuid)
@@ -154,8 +158,10 @@ function selectFiltered(query: Query, part: ListPart): Promise<Row[]> {
           (
             SELECT notification.sequence, single.sequence IS NOT NULL OR notification.sequence <= (SELECT read_through FROM mark) AS read
             FROM notifications AS notification
-            LEFT JOIN notification_reads AS single
-              ON single.project_id = notification.project_id AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
+            LEFT JOIN LATERAL (
+              SELECT reads.sequence FROM notification_reads AS reads
+              WHERE reads.project_id = notification.project_id AND reads.user_id = ${userId}::uuid AND reads.sequence = notification.sequence LIMIT 1
+            ) AS single ON true
             WHERE (SELECT ${kind}::text IS NULL) AND notification.project_id = ${projectId}::uuid
               AND (SELECT ${severity}::severity) = notification.severity
               AND notification.sequence < (SELECT ${below}::bigint)
@@ -260,7 +266,10 @@ async function countList(database: Database, { projectId, userId, unread }: Noti
   return row ?? { count: 0, last: 0 };
 }
 
-/** The length of a list with a filter by kind or severity: counts its rows. */
+/**
+ * The length of a list with a filter by kind or severity: counts its rows, in an index alone unless the filter has both, as the index
+ * of kinds has no severities.
+ */
 async function countFiltered(database: Database, list: NotificationList): Promise<number> {
   const { projectId, userId, unread, severity, kind } = list;
   const [row] = await database.query<{ count: number }>`
@@ -271,8 +280,16 @@ async function countFiltered(database: Database, list: NotificationList): Promis
     SELECT (
       (
         SELECT count(*) FROM notifications AS notification
-        WHERE notification.project_id = ${projectId}::uuid AND notification.kind = ${kind}::text
-          AND ((SELECT ${severity}::severity) = notification.severity) IS NOT FALSE
+        WHERE ${severity}::severity IS NULL AND notification.project_id = ${projectId}::uuid AND notification.kind = ${kind}::text
+          AND notification.sequence > (SELECT above FROM mark)
+          AND ((SELECT ${unread}::boolean) IS NULL OR (notification.sequence <= (SELECT read_through FROM mark) OR EXISTS (
+            SELECT FROM notification_reads AS single
+            WHERE single.project_id = ${projectId}::uuid AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
+          )) <> (SELECT ${unread}::boolean))
+      ) + (
+        SELECT count(*) FROM notifications AS notification
+        WHERE ${severity}::severity IS NOT NULL AND notification.project_id = ${projectId}::uuid AND notification.kind = ${kind}::text
+          AND ${severity}::severity = notification.severity
           AND notification.sequence > (SELECT above FROM mark)
           AND ((SELECT ${unread}::boolean) IS NULL OR (notification.sequence <= (SELECT read_through FROM mark) OR EXISTS (
             SELECT FROM notification_reads AS single

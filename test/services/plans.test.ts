@@ -179,6 +179,54 @@ test('the feed, tickets, jobs and consoles do not scan a large table', async () 
   expect(problems).toEqual([]);
 });
 
+/** Gives each of 200 users a single read in each of 100 projects, except the user of this file. */
+async function addSingleReads(): Promise<void> {
+  await execute(
+    url,
+    `INSERT INTO notification_states (project_id, user_id)
+     SELECT project.id, users.id FROM (SELECT id FROM projects LIMIT 100) AS project, (SELECT id FROM users LIMIT 200) AS users
+     ON CONFLICT DO NOTHING`,
+  );
+  await execute(
+    url,
+    `INSERT INTO notification_reads (project_id, user_id, sequence, version)
+     SELECT project_id, user_id, 1, 1 FROM notification_states WHERE user_id <> '${userId}'
+     ON CONFLICT DO NOTHING`,
+  );
+}
+
+test('a list takes no longer for somebody with thousands of single reads', async () => {
+  await addSingleReads();
+  const bounds = [projects.big, userId];
+  await execute(url, 'INSERT INTO notification_states (project_id, user_id) VALUES ($1, $2) ON CONFLICT DO NOTHING', bounds);
+  await execute(
+    url,
+    `INSERT INTO notification_reads (project_id, user_id, sequence, version)
+     SELECT project_id, $2::uuid, sequence, 1 FROM notifications WHERE project_id = $1 ORDER BY sequence DESC LIMIT 2000
+     ON CONFLICT DO NOTHING`,
+    bounds,
+  );
+  await execute(url, 'VACUUM ANALYZE notification_reads, notification_states');
+  recorded.length = 0;
+  const ids = await idsOf(projects.big);
+  const lists = operations.filter(({ name, isMutation }) => /notification(s|Page)$/.test(name) && !isMutation);
+  expect(lists.length).toBeGreaterThan(2);
+  for (const operation of lists) for (const { values } of variantsOf(operation)) await ask(operation, ids, values);
+  for (const [, work] of listBackgroundWork(app.app.database, { projectId: projects.big, userId })) await work();
+  const statements = new Map(
+    recorded
+      .filter(({ sql }) => /^\s*(SELECT|WITH).*notification_reads/s.test(sql))
+      .map((statement) => [JSON.stringify(statement), statement]),
+  );
+  expect(statements.size).toBeGreaterThan(20);
+  const slow: string[] = [];
+  for (const statement of statements.values()) {
+    const { compared } = await explain(app, statement);
+    if (compared > 2_000) slow.push(`${compared} pairs: ${oneLine(statement.sql)} ${JSON.stringify(statement.values)}`);
+  }
+  expect(slow).toEqual([]);
+});
+
 test('no statement is planned twice on a connection', async () => {
   const single = await startApp({ DATABASE_URL: url, DATABASE_POOL: '1', ...generous });
   try {
@@ -221,17 +269,7 @@ test('a plan that was made while its tables were empty is right when they have g
       return Number(row?.rows);
     };
     await mark(rows.pop()?.id);
-    await execute(
-      url,
-      `INSERT INTO notification_states (project_id, user_id)
-       SELECT project.id, users.id FROM (SELECT id FROM projects LIMIT 100) AS project, (SELECT id FROM users LIMIT 200) AS users
-       ON CONFLICT DO NOTHING`,
-    );
-    await execute(
-      url,
-      `INSERT INTO notification_reads (project_id, user_id, sequence, version)
-       SELECT project_id, user_id, 1, 1 FROM notification_states WHERE user_id <> '${userId}'`,
-    );
+    await addSingleReads();
     // A connection reports its statistics once a second.
     await sleep(1_500);
     const before = await readInSequence();

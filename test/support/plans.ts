@@ -17,6 +17,10 @@ export interface Reading {
 interface PlanNode {
   readonly 'Node Type': string;
   readonly 'Relation Name'?: string;
+  /** How often the node has run, in a plan that was executed. */
+  readonly 'Actual Loops'?: number;
+  /** The pairs of rows of each run that were compared in vain. */
+  readonly 'Rows Removed by Join Filter'?: number;
   readonly Plans?: readonly PlanNode[];
 }
 
@@ -46,6 +50,8 @@ interface Explained {
   readonly readings: Reading[];
   readonly withItsValues: Reading[];
   readonly withAnyValues: Reading[];
+  /** The pairs of rows that joins under the generic plan compared in vain: rows that are kept in memory are read again for each. */
+  readonly compared: number;
 }
 
 /** Runs a statement again under each plan and rolls it back. An insert is only planned, because its key exists already. */
@@ -72,7 +78,8 @@ export async function explain({ app }: TestApp, { sql, values }: Statement): Pro
   const { own, general } = found;
   if (!own || !general) throw new Error('both plans were made');
   const readings = isPostgres ? general.readings : own.readings;
-  return { scanned: [...own.scanned, ...general.scanned], readings, withItsValues: own.readings, withAnyValues: general.readings };
+  const scanned = [...own.scanned, ...general.scanned];
+  return { scanned, readings, withItsValues: own.readings, withAnyValues: general.readings, compared: general.compared };
 }
 
 type Transaction = Parameters<Parameters<TestApp['app']['database']['prisma']['$transaction']>[0]>[0];
@@ -80,6 +87,7 @@ type Transaction = Parameters<Parameters<TestApp['app']['database']['prisma']['$
 interface Plan {
   readonly scanned: string[];
   readonly readings: Reading[];
+  readonly compared: number;
   /** The transaction's counters after it. */
   readonly counts: readonly Count[];
 }
@@ -89,9 +97,10 @@ async function runPlan(transaction: Transaction, before: readonly Count[], sql: 
   const after = await readCounts(transaction);
   const plan = Object.values(row ?? {})[0] as string | Array<{ Plan: PlanNode }>;
   const [root] = (typeof plan === 'string' ? JSON.parse(plan) : plan) as Array<{ Plan: PlanNode }>;
-  const scanned: string[] = [];
-  if (root) collectScans(root.Plan, scanned);
-  return { scanned, readings: compare(before, after), counts: after };
+  const nodes = root ? nodesOf(root.Plan) : [];
+  const scanned = nodes.flatMap((node) => (node['Node Type'] === 'Seq Scan' ? (node['Relation Name'] ?? []) : []));
+  const compared = nodes.reduce((sum, node) => sum + (node['Rows Removed by Join Filter'] ?? 0) * (node['Actual Loops'] ?? 0), 0);
+  return { scanned, readings: compare(before, after), compared, counts: after };
 }
 
 /** Writes a value as a literal for `EXECUTE`, which gives it the type of the parameter. */
@@ -128,7 +137,4 @@ function compare(before: readonly Count[], after: readonly Count[]): Reading[] {
   });
 }
 
-function collectScans(node: PlanNode, scanned: string[]): void {
-  if (node['Node Type'] === 'Seq Scan' && node['Relation Name']) scanned.push(node['Relation Name']);
-  for (const part of node.Plans ?? []) collectScans(part, scanned);
-}
+const nodesOf = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(nodesOf)];

@@ -192,7 +192,7 @@ export class ConnectionBuffers {
   }
 }
 
-/** What a write under way has left shows only in the socket's handle, where the timeouts of Node.js look for progress, too. */
+/** The handle of a socket alone shows what a write under way has left. The timeouts of Node.js look for progress there, too. */
 type HandledSocket = Socket & { readonly _handle?: { readonly bytesWritten: number; readonly writeQueueSize: number } | null };
 
 /** The bytes of all that were written that the kernel has accepted, also of a large write under way. */
