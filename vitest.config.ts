@@ -30,6 +30,7 @@ const withoutDatabase = [
   'desk/feed',
   'desk/format',
   'desk/session',
+  'desk/style',
   'docs',
   'feed/history-checker',
   'feed/queue',

@@ -539,7 +539,7 @@ it('marks the shown ones also where the first rows are no longer loaded', async 
   await scroll(page, 0);
 });
 
-it('is accessible on a phone, in the dark, and by a screen reader', async () => {
+it('is accessible on a phone, magnified, in the dark, and by a screen reader', async () => {
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme });
     expect(await findBarriers(page)).toEqual([]);
@@ -548,6 +548,9 @@ it('is accessible on a phone, in the dark, and by a screen reader', async () => 
   expect(await findBarriers(page)).toEqual([]);
   expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true);
   await desk.look(page, 'notifications-390');
+  // A screen of 1366 by 768, magnified to 200 %.
+  await page.setViewportSize({ width: 683, height: 384 });
+  expect(await page.locator('.table').evaluate((table) => table.clientHeight)).toBeGreaterThan(290);
 });
 
 it('makes no requests to other hosts, and logs no errors', () => {

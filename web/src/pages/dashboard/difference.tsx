@@ -28,7 +28,7 @@ function Side({ text, ranges }: SideProps) {
     const within = ranges.filter(([start, end]) => start <= to && end > from && end > start);
     return (
       // biome-ignore lint/suspicious/noArrayIndexKey: a line is identified by its position.
-      <span key={index} className="line" data-differs={within.length > 0 || undefined}>
+      <span key={index} className="compared-line" data-differs={within.length > 0 || undefined}>
         {within.length === 0 ? line : mark(line, from, within)}
         {'\n'}
       </span>

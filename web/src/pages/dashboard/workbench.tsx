@@ -129,7 +129,7 @@ function NewVersionNote({ version, isJson, onCompare }: { version: number; isJso
   const [isDismissed, setDismissed] = useState(false);
   if (isDismissed) return null;
   return (
-    <div className="note news" role="status">
+    <div className="note newer" role="status">
       <p>
         Version {formatNumber(version)} has been saved elsewhere while you were writing. What you wrote is still here.
         {!isJson && ' Once your widgets are JSON, both versions can be looked at.'}
