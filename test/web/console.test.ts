@@ -189,6 +189,39 @@ it('shows a screen, whose kind it does not know before, and sends it keys', asyn
   expect(await readSessions(eligible)).toMatchObject([{ kind: 'vnc' }]);
 });
 
+it('shows text so that it can be read, in whichever colour the machine writes it', async () => {
+  const codes = Array.from({ length: 8 }, (_, index) => [30 + index, 90 + index]).flat();
+  const painter = await openGuest((line) => line.write(codes.map((code) => `\x1b[${code}mcolour ${code}\x1b[m`).join('\r\n')));
+  const id = desk.demo.instances.backup_already_enabled;
+  await desk.setConsole(id, { kind: 'serial', port: painter.port });
+  const tab = await desk.open();
+  await desk.signIn(tab, 'owner', toConsole('console', id));
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await tab.emulateMedia({ colorScheme });
+    const readWeak = () =>
+      tab.evaluate(() => {
+        const measure = (colour: string) => {
+          const [red = 0, green = 0, blue = 0] = (colour.match(/\d+/g) ?? []).map((part) => {
+            const share = Number(part) / 255;
+            return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+          });
+          return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+        };
+        const ground = measure(getComputedStyle(document.querySelector('.serial') as Element).backgroundColor);
+        const texts = [...document.querySelectorAll('.xterm-rows span')].filter((span) => span.textContent?.startsWith('colour'));
+        const weak = texts.filter((span) => {
+          const text = measure(getComputedStyle(span).color);
+          return (Math.max(text, ground) + 0.05) / (Math.min(text, ground) + 0.05) < 4.45;
+        });
+        return [texts.length, weak.map((span) => span.textContent)];
+      });
+    await expect.poll(readWeak, { timeout: 15_000 }).toEqual([codes.length, []]);
+    await desk.look(tab, `console-colours-${colorScheme}`);
+  }
+  await tab.context().close();
+  await painter.close();
+});
+
 it('explains why there is no console: no endpoint, a low role, an API key', async () => {
   await page.goto(desk.baseUrl + toConsole('console', desk.demo.instances.trial_already_open));
   await page.getByText('There is no console behind this instance').waitFor();

@@ -6,6 +6,8 @@ import { attachTerminal } from 'portico-client/xterm';
 import { useEffect, useRef } from 'react';
 
 const SCROLLBACK = 5000;
+/** A machine chooses its colours for a dark screen: a text with less contrast gets a darker or a lighter one. */
+const CONTRAST = 4.5;
 
 /** A serial console in a terminal with the page's colours. */
 export default function Serial({ stream, hasEnded }: { stream: ConsoleStream; hasEnded: boolean }) {
@@ -47,7 +49,8 @@ export default function Serial({ stream, hasEnded }: { stream: ConsoleStream; ha
 const terminals = new WeakMap<ConsoleStream, { readonly opened: Terminal; readonly fit: FitAddon }>();
 
 function open(parent: HTMLElement, stream: ConsoleStream) {
-  const opened = new Terminal({ scrollback: SCROLLBACK, fontSize: 13, screenReaderMode: true, ...readStyle(parent) });
+  const settings = { scrollback: SCROLLBACK, fontSize: 13, screenReaderMode: true, minimumContrastRatio: CONTRAST };
+  const opened = new Terminal({ ...settings, ...readStyle(parent) });
   const fit = new FitAddon();
   opened.loadAddon(fit);
   opened.open(parent);
