@@ -91,7 +91,7 @@ describe('instances', () => {
     expect(new URL(page.url()).search).toBe('');
   });
 
-  it('are sorted by their headers', async () => {
+  it('are sorted by their headers, which keep the focus', async () => {
     for (const [direction, order] of [
       ['asc', 'ascending'],
       ['desc', 'descending'],
@@ -100,6 +100,7 @@ describe('instances', () => {
       await page.locator(`[role="columnheader"][aria-sort="${order}"]`, { hasText: 'Name' }).waitFor();
       const { names } = await readInstances(`orderBy: { field: name, direction: ${direction} }`);
       await expect.poll(async () => (await readNames()).slice(0, 10)).toEqual(names.slice(0, 10));
+      expect(await page.evaluate(() => document.activeElement?.textContent)).toMatch(/^Name/);
     }
     expect(new URL(page.url()).search).toBe('?sort=-name');
   });

@@ -259,7 +259,10 @@ it('shows a notification as read that was read as soon as it arrived', async () 
 it('keeps its filters in the address, counts the hidden arrivals, and marks only the shown ones', async () => {
   await publish('A loud one.', { severity: 'critical', kind: 'test.loud' });
   await page.getByRole('button', { name: 'Unread' }).click();
+  await page.waitForURL(/unread=true/);
   await page.getByRole('button', { name: 'critical' }).click();
+  await page.waitForURL(/severity=critical/);
+  expect(await page.evaluate(() => document.activeElement?.textContent?.trim())).toBe('critical');
   await page.getByLabel('Kind').fill('test.loud');
   await page.getByLabel('Kind').press('Enter');
   const address = desk.baseUrl + desk.toPage('notifications?unread=true&severity=critical&kind=test.loud');

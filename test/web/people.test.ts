@@ -97,12 +97,16 @@ describe('console sessions', () => {
     const dialog = page.getByRole('dialog', { name: 'Console session' });
     await dialog.getByRole('button', { name: 'End this session' }).click();
     await dialog.getByText('End the session of member@acme.example at web-02?').waitFor();
+    const focused = () => page.evaluate(() => document.activeElement?.getAttribute('aria-label') ?? document.activeElement?.textContent);
+    await expect.poll(focused).toBe('End this session');
     await desk.look(page, 'console-session');
     expect((await listSessions())[0]?.state).toBe('attached');
     await dialog.getByRole('button', { name: 'Let it run' }).click();
+    await expect.poll(focused).toBe('End this session …');
     await dialog.getByRole('button', { name: 'End this session' }).click();
     await dialog.getByRole('button', { name: 'End it' }).click();
     await dialog.getByText('because somebody ended it').waitFor();
+    await expect.poll(() => dialog.evaluate((node) => node.contains(document.activeElement))).toBe(true);
     expect(await listSessions()).toMatchObject([{ state: 'over', endReason: 'ended', userEmail: 'member@acme.example' }]);
     await page.keyboard.press('Escape');
     await page.getByRole('heading', { name: 'No session is like this' }).waitFor();

@@ -70,8 +70,11 @@ export function DataTable<Row extends { readonly id: string }>(props: DataTableP
   };
   useEntryKeys(scroller, isReady, () => move(current));
 
-  if (list.isLoading) return <Loading lines={10} />;
-  if (list.count === 0) return failure ? <Problem failure={failure} retry={list.retry} /> : empty;
+  // The header stays while rows in another order are loading: a button of it has the focus.
+  const hasHeader = useRef(false);
+  hasHeader.current = isReady || (hasHeader.current && list.isLoading);
+  if (list.isLoading && !hasHeader.current) return <Loading lines={10} />;
+  if (list.count === 0 && !list.isLoading) return failure ? <Problem failure={failure} retry={list.retry} /> : empty;
 
   const toggle = (row: Row) => {
     if (!selected || !onSelect) return;
@@ -109,15 +112,15 @@ export function DataTable<Row extends { readonly id: string }>(props: DataTableP
         className={failure ? 'table stale' : 'table'}
         role="grid"
         aria-label={label}
-        aria-rowcount={list.count + 1}
-        aria-activedescendant={current < 0 ? undefined : `${id}-${current}`}
+        aria-rowcount={isReady ? list.count + 1 : -1}
+        aria-activedescendant={current < 0 || !isReady ? undefined : `${id}-${current}`}
         aria-multiselectable={selected ? true : undefined}
         aria-busy={list.row(startIndex) ? undefined : true}
         tabIndex={0}
         ref={scroller}
         style={toTracks(columns, selected !== undefined)}
         onFocus={({ target }) => setCurrent(Math.max(0, indexOfRow(target) ?? current))}
-        onKeyDown={onKeyDown}
+        onKeyDown={isReady ? onKeyDown : undefined}
       >
         <div className="table-head" role="row" aria-rowindex={1}>
           {selected && (
@@ -151,10 +154,14 @@ export function DataTable<Row extends { readonly id: string }>(props: DataTableP
           })}
         </div>
       </div>
-      <p className="table-count" aria-live="polite">
-        {formatNumber(list.count)} in all
-        {selected && selected.size > 0 && `, ${formatNumber(selected.size)} selected`}
-      </p>
+      {isReady ? (
+        <p className="table-count" aria-live="polite">
+          {formatNumber(list.count)} in all
+          {selected && selected.size > 0 && `, ${formatNumber(selected.size)} selected`}
+        </p>
+      ) : (
+        <Loading lines={10} />
+      )}
     </>
   );
 }

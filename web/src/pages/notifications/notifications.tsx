@@ -22,11 +22,13 @@ export default function Notifications({ projectId }: { projectId: string }) {
   const { get, set } = useAddress();
   const marking = useMarking(projectId);
   const table = useRef<HTMLDivElement>(null);
+  const [kinds, setKinds] = useState<readonly string[]>([]);
   return (
     <>
       <h1>Notifications</h1>
       <NotLive />
-      <Feed key={JSON.stringify(filter)} projectId={projectId} filter={filter} marking={marking} table={table} />
+      <Filters filter={filter} kinds={kinds} />
+      <Feed key={JSON.stringify(filter)} projectId={projectId} filter={filter} marking={marking} table={table} onKinds={setKinds} />
       <Opened
         projectId={projectId}
         id={get('open')}
@@ -43,10 +45,11 @@ interface FeedProps {
   readonly filter: Filter;
   readonly marking: Marking;
   readonly table: RefObject<HTMLDivElement | null>;
+  onKinds(kinds: readonly string[]): void;
 }
 
-/** The list with one filter; the component is remounted for another one. */
-function Feed({ projectId, filter, marking, table }: FeedProps) {
+/** The list with one filter; the component is remounted for another one. The filters, one of which has the focus then, are not. */
+function Feed({ projectId, filter, marking, table, onKinds }: FeedProps) {
   const { get, set } = useAddress();
   const hasLetters = useShortcuts();
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
@@ -58,6 +61,8 @@ function Feed({ projectId, filter, marking, table }: FeedProps) {
     pick: ({ project }) => project?.notifications,
   });
   const news = useArrivals(read, filter, () => (table.current?.scrollTop ?? 0) < 1);
+  const kinds = JSON.stringify(listKinds(news.list));
+  useEffect(() => onKinds(JSON.parse(kinds)), [onKinds, kinds]);
   const opened = get('open');
   // With the filter “unread”, rows marked one by one stay in place; only marking many at once reloads the list.
   const tidy = (isMarked: boolean) => isMarked && filter.unread && news.readAnew();
@@ -73,7 +78,6 @@ function Feed({ projectId, filter, marking, table }: FeedProps) {
   });
   return (
     <>
-      <Filters filter={filter} kinds={listKinds(news.list)} />
       <Actions
         marking={marking}
         selected={selected.size}

@@ -1,12 +1,13 @@
 import { useQuery } from '@apollo/client/react';
 import { Dialog, DialogDismiss, DialogHeading } from '@ariakit/react';
-import { useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { Link } from 'wouter';
 import { graphql, type ResultOf } from '../../graphql/graphql.ts';
 import { toFailure } from '../../graphql/link.ts';
 import { toPage } from '../../parts/address.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { endings, kinds, states, useEndSession } from '../../parts/consoles.ts';
+import { isFocusFree } from '../../parts/focus.ts';
 import { formatBytes, formatDuration, formatExact } from '../../parts/format.ts';
 import { Id } from '../../parts/id.tsx';
 import { Empty, Loading, Problem } from '../../parts/states.tsx';
@@ -159,20 +160,30 @@ interface EndProps {
 
 /** Asks for confirmation, with the user's name. */
 function End({ projectId, organizationId, session, onEnded }: EndProps) {
-  const [isAsked, setAsked] = useState(false);
+  /** Null until it has been asked. */
+  const [isAsked, setAsked] = useState<boolean | null>(null);
   const { end, loading, error } = useEndSession();
+  const button = useRef<HTMLButtonElement>(null);
+  const question = useRef<HTMLElement>(null);
+  useEffect(() => {
+    if (isAsked !== null) (isAsked ? question : button).current?.focus();
+  }, [isAsked]);
   if (!isAsked) {
     return (
-      <button type="button" className="button danger" onClick={() => setAsked(true)}>
+      <button ref={button} type="button" className="button danger" onClick={() => setAsked(true)}>
         End this session …
       </button>
     );
   }
   const confirm = async () => {
-    if (await end({ projectId, organizationId, session })) onEnded();
+    // What has the focus goes with the question.
+    const dialog = question.current?.closest<HTMLElement>('[role="dialog"]');
+    if (!(await end({ projectId, organizationId, session }))) return;
+    if (isFocusFree()) dialog?.focus();
+    onEnded();
   };
   return (
-    <section className="session-end" aria-label="End this session">
+    <section ref={question} tabIndex={-1} className="session-end" aria-label="End this session">
       <p>
         End the session of <bdi>{session.userEmail}</bdi> at <bdi>{session.instanceName}</bdi>? Whoever is at it is cut off at once.
       </p>
