@@ -14,6 +14,12 @@ export function createCache(): InMemoryCache {
           project: (existing, { args, toReference }) => existing ?? toReference({ __typename: 'Project', id: args?.id }),
         },
       },
+      Notification: {
+        fields: {
+          // What has been read stays so: a response that says otherwise was written before.
+          read: { merge: (existing: boolean | undefined, incoming: boolean) => existing || incoming },
+        },
+      },
       Project: {
         fields: {
           computeOverview: { merge: true },
