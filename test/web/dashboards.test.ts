@@ -287,6 +287,9 @@ it('shows both versions of a conflict, and saves the choices of the second user'
   await other.keyboard.press('ControlOrMeta+a');
   await other.keyboard.insertText('{"id": "net", "title": "Traffic of both"}');
   await other.getByText('Everything is chosen.').waitFor();
+  // What was typed is still there after another choice.
+  for (const name of ['Keep mine', 'Edit']) await part(/net/).getByRole('radio', { name }).check();
+  await expect.poll(() => part(/net/).locator('.cm-content').textContent()).toContain('Traffic of both');
   expect(await findBarriers(other)).toEqual([]);
   await other.emulateMedia({ colorScheme: 'dark' });
   expect(await findBarriers(other)).toEqual([]);

@@ -1,4 +1,4 @@
-import { type ReactNode, useId, useMemo } from 'react';
+import { type ReactNode, useId, useMemo, useRef } from 'react';
 import { compareTexts } from './difference.tsx';
 import { JsonEditor } from './editor.tsx';
 import type { Choice, Part } from './merge.ts';
@@ -15,17 +15,23 @@ const shown = ({ kind }: Part, text: string) => (kind === 'flag' ? (text === 'tr
 export function Choosing({ part, choice, onChoose }: ChoosingProps) {
   const id = useId();
   const { mine, theirs, base, kind, title } = part;
+  /** The text of the editor, which is there again after another choice. */
+  const edited = useRef(mine ?? theirs ?? '');
   const sides = useMemo(
     () => (mine === null || theirs === null ? { mine, theirs } : compareTexts(shown(part, mine), shown(part, theirs))),
     [part, mine, theirs],
   );
+  const edit = (text: string) => {
+    edited.current = text;
+    onChoose({ of: 'edit', text });
+  };
   const radio = (of: Choice['of'], words: string) => (
     <label>
       <input
         type="radio"
         name={id}
         checked={choice?.of === of}
-        onChange={() => onChoose(of === 'edit' ? { of, text: mine ?? theirs ?? '' } : { of })}
+        onChange={() => onChoose(of === 'edit' ? { of, text: edited.current } : { of })}
       />
       {words}
     </label>
@@ -40,7 +46,7 @@ export function Choosing({ part, choice, onChoose }: ChoosingProps) {
         <Version head={radio('theirs', theirs === null ? 'Theirs: without it' : 'Take theirs')}>{sides.theirs}</Version>
       </div>
       {kind !== 'flag' && radio('edit', 'Edit')}
-      {choice?.of === 'edit' && <EditPart id={id} part={part} text={choice.text} onChange={(text) => onChoose({ of: 'edit', text })} />}
+      {choice?.of === 'edit' && <EditPart id={id} part={part} text={choice.text} onChange={edit} />}
     </fieldset>
   );
 }
