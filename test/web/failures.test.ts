@@ -587,6 +587,38 @@ describe('keys', () => {
     await page.getByRole('dialog').waitFor({ state: 'detached' });
     await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe('main');
   });
+
+  it('keep the question about another key when a late response arrives, and a late refusal is shown', async () => {
+    await page.goto(`${desk.baseUrl}/keys`);
+    for (const name of ['first', 'second']) {
+      await page.getByLabel('Name').fill(name);
+      await page.getByRole('button', { name: 'Make the key' }).click();
+      await page.getByRole('button', { name: 'I have it' }).click();
+    }
+    const dialog = page.getByRole('dialog');
+    const ask = (name: string) => page.getByRole('button', { name: `Revoke ${name}` }).click();
+    const errors = [{ message: 'Not on a Sunday.', path: ['revokeApiKey'], extensions: { code: 'permission_denied' } }];
+    for (const [isRefused, toast] of [
+      [true, 'The key first: Not on a Sunday.'],
+      [false, 'The key first is revoked.'],
+    ] as const) {
+      const [held, release] = hold();
+      const stop = await intercept('RevokeApiKey', async (route) => {
+        await held;
+        await (isRefused ? route.fulfill({ json: { errors, data: { revokeApiKey: null } } }) : route.continue());
+      });
+      await ask('first');
+      await dialog.getByRole('button', { name: 'Revoke it' }).click();
+      await dialog.getByRole('button', { name: 'Keep it' }).click();
+      await ask('second');
+      release();
+      await page.getByText(toast).waitFor();
+      await page.waitForTimeout(200);
+      expect(await dialog.getByRole('heading').textContent()).toBe('Revoke second?');
+      await dialog.getByRole('button', { name: 'Keep it' }).click();
+      await stop();
+    }
+  });
 });
 
 describe('a screen reader', () => {

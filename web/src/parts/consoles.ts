@@ -3,6 +3,7 @@ import { graphql, type ResultOf } from '../graphql/graphql.ts';
 import { randomKey } from '../graphql/key.ts';
 import { toFailure } from '../graphql/link.ts';
 import { useEnded } from '../session/ended.ts';
+import { useMounted } from './mounted.ts';
 import { useToast } from './toast.tsx';
 
 const EndConsoleSession = graphql(`
@@ -30,16 +31,25 @@ interface EndOfSession {
   readonly session: { readonly id: string; readonly userEmail: string };
 }
 
-/** Ends a console session and shows a toast. `end` resolves to whether it succeeded; `error` has the reason if not. */
+/**
+ * Ends a console session and shows a toast. `end` resolves to whether it succeeded; `error` has the reason if not, which is a toast
+ * once whoever asked has been left.
+ */
 export function useEndSession() {
   const toast = useToast();
+  const isMounted = useMounted();
   const [run, { loading, error }] = useMutation(EndConsoleSession);
   useEnded(error && toFailure(error).code);
   const end = async ({ projectId, organizationId, session: { id, userEmail } }: EndOfSession): Promise<boolean> => {
     const input = { organizationId, projectId, id, idempotencyKey: randomKey() };
-    const response = await run({ variables: { input } }).catch(() => null);
-    if (response) toast(`The session of ${userEmail} is over.`);
-    return response !== null;
+    try {
+      await run({ variables: { input } });
+      toast(`The session of ${userEmail} is over.`);
+      return true;
+    } catch (error) {
+      if (!isMounted()) toast(`The session of ${userEmail}: ${toFailure(error).message}`);
+      return false;
+    }
   };
   return { end, loading, error };
 }

@@ -3,6 +3,7 @@ import { useRef } from 'react';
 import { toFailure } from '../../graphql/link.ts';
 import { useEndSession } from '../../parts/consoles.ts';
 import { findPage } from '../../parts/focus.ts';
+import { useMounted } from '../../parts/mounted.ts';
 import type { TabProps } from './query.ts';
 
 interface EndSessionProps extends TabProps {
@@ -13,6 +14,7 @@ interface EndSessionProps extends TabProps {
 
 /** Asks for confirmation, with the user's name, before a session is ended. */
 export function EndSession({ project, instance, session, onClose, onEnded }: EndSessionProps) {
+  const isMounted = useMounted();
   const { end, loading, error } = useEndSession();
   /** Null: the opener. */
   const finalFocus = useRef<HTMLElement | null>(null);
@@ -20,9 +22,11 @@ export function EndSession({ project, instance, session, onClose, onEnded }: End
   const confirm = async () => {
     // An error is shown below.
     if (!(await end({ projectId: project.id, organizationId: project.organizationId, session }))) return;
+    onEnded();
+    // Meanwhile there may be the question about another session.
+    if (!isMounted()) return;
     finalFocus.current = findPage();
     onClose();
-    onEnded();
   };
   return (
     <Dialog open onClose={onClose} finalFocus={finalFocus} className="dialog" backdrop={<div className="backdrop" />}>

@@ -5,6 +5,7 @@ import { graphql } from '../../graphql/graphql.ts';
 import { randomKey } from '../../graphql/key.ts';
 import { toFailure } from '../../graphql/link.ts';
 import { findPage } from '../../parts/focus.ts';
+import { useMounted } from '../../parts/mounted.ts';
 import { Problem } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useToast } from '../../parts/toast.tsx';
@@ -34,15 +35,23 @@ export function RevokeDialog({ apiKey: { id, name, hint, lastUsed }, onClose, on
   const failure = error ? toFailure(error) : null;
   useEnded(failure?.code);
   const toast = useToast();
+  const isMounted = useMounted();
   /** Null: the opener. */
   const finalFocus = useRef<HTMLElement | null>(null);
   const key = useRef(randomKey());
   const confirm = async () => {
-    const { data } = await revoke({ variables: { input: { id, idempotencyKey: key.current } } }).catch(() => ({ data: null }));
-    if (!data) return;
+    try {
+      await revoke({ variables: { input: { id, idempotencyKey: key.current } } });
+    } catch (error) {
+      // An error is shown below, unless the question has been left.
+      if (!isMounted()) toast(`The key ${name}: ${toFailure(error).message}`);
+      return;
+    }
     toast(`The key ${name} is revoked.`);
-    finalFocus.current = findPage();
     onRevoked();
+    // Meanwhile there may be the question about another key.
+    if (!isMounted()) return;
+    finalFocus.current = findPage();
     onClose();
   };
   return (
