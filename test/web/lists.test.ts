@@ -404,6 +404,36 @@ describe('an instance', () => {
     await expect.poll(() => readNames().then((names) => titles.filter((title) => !names.includes(title)))).toEqual([]);
     await page.unroute('**/graphql', onRoute);
   });
+
+  it('retries a page that could not be read, also where another one could be since', async () => {
+    const resourceId = desk.demo.instances.eligible;
+    const { organization_id: organizationId, project_id: projectId } = desk.demo;
+    const input = { organizationId, projectId, kind: 'test.walk', severity: 'info', title: 'Added later', resourceId };
+    const isOf = (request: Request) => (request.postData() ?? '').includes('query InstanceNotifications(');
+    const isFirst = (request: Request) => JSON.parse(request.postData() ?? '').variables.after === null;
+    // The height of the table is the least here, and the same beside a message: it makes no other rows visible.
+    await page.setViewportSize({ width: 1280, height: 500 });
+    await open(`instances/${resourceId}/notifications`);
+    await current().filter({ hasText: 'Added meanwhile' }).waitFor();
+    await page.locator('.connection[data-state="live"]').waitFor();
+    const onRoute: Parameters<Page['route']>[1] = (route) => {
+      if (!isOf(route.request()) || isFirst(route.request())) return route.fallback();
+      const body = { errors: [{ message: 'The database is out of reach.', extensions: { code: 'service_unavailable' } }] };
+      return route.fulfill({ status: 503, headers: { 'retry-after': '6' }, json: body });
+    };
+    await page.route('**/graphql', onRoute);
+    await grid().evaluate((node) => node.scrollTo(0, 36 * 90));
+    await page.locator('[data-code="service_unavailable"]').waitFor();
+    const updated = page.waitForResponse((response) => isOf(response.request()) && isFirst(response.request()));
+    await desk.graphql('mutation ($input: PublishNotificationInput!) { publishNotification(input: $input) { notification { id } } }', {
+      input: { ...input, resourceType: 'instance' },
+    });
+    await updated;
+    await page.unroute('**/graphql', onRoute);
+    await expect.poll(() => readNames(), { timeout: 20_000 }).toContain('Walked over 196');
+    await expect.poll(() => page.locator('[data-code]').count()).toBe(0);
+    await page.setViewportSize({ width: 1280, height: 800 });
+  });
 });
 
 describe('tasks', () => {

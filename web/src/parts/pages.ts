@@ -136,7 +136,7 @@ export function useEndless<Data, Variables extends OperationVariables, Row exten
         }
         const connection = dataState === 'complete' ? pick(data as Data, index * PAGE) : null;
         if (!connection) return;
-        state.failure = null;
+        if (!isLacking(state)) state.failure = null;
         if (storePage(state, index, after, connection)) {
           state.watched.get(index + 1)?.release();
           if (index + 1 <= toPages(state.shown)[1]) read(index + 1);
@@ -215,6 +215,12 @@ export function useEndless<Data, Variables extends OperationVariables, Row exten
     update,
     place: shown.place,
   };
+}
+
+/** Whether a visible page has no query: it has failed, and its failure is shown until it is retried. */
+function isLacking<Row>({ shown, cursors, watched }: ListState<Row>): boolean {
+  const [first, last] = toPages(shown);
+  return cursors.slice(first, last + 1).some((_, offset) => !watched.has(first + offset));
 }
 
 /** Stores a loaded page. Returns true if the next page is loading or loaded already but begins at another cursor now. */
