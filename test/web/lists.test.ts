@@ -332,6 +332,25 @@ describe('an instance', () => {
     expect(sentences.size).toBe(7);
   });
 
+  it('reads the offer of a trial again when something has happened', async () => {
+    await open(`instances/${desk.demo.instances.eligible}/trial`);
+    await page.getByRole('heading', { name: 'The daily backup can be tried' }).waitFor();
+    await page.locator('.connection[data-state="live"]').waitFor();
+    let readings = 0;
+    const onRoute: Parameters<Page['route']>[1] = (route) => {
+      if (route.request().postData()?.includes('query TrialOffer(')) readings += 1;
+      return route.fallback();
+    };
+    await page.route('**/graphql', onRoute);
+    const { organization_id: organizationId, project_id: projectId } = desk.demo;
+    const input = { organizationId, projectId, kind: 'test.trial', severity: 'info', title: 'A trial has begun.' };
+    await desk.graphql('mutation ($input: PublishNotificationInput!) { publishNotification(input: $input) { notification { id } } }', {
+      input,
+    });
+    await expect.poll(() => readings, { timeout: 10_000 }).toBe(1);
+    await page.unroute('**/graphql', onRoute);
+  });
+
   it('has an endless list: the keys move over its pages, and distant rows are released', async () => {
     const instance = desk.demo.instances.eligible;
     const { organization_id: organizationId, project_id: projectId } = desk.demo;

@@ -4,6 +4,7 @@ import { Badge } from '../../parts/badge.tsx';
 import { toWords } from '../../parts/format.ts';
 import { Query } from '../../parts/query.tsx';
 import { Time } from '../../parts/time.tsx';
+import { Updates } from '../../parts/updates.ts';
 import { toInstance } from './address.ts';
 import type { TabProps } from './query.ts';
 
@@ -75,9 +76,10 @@ const blockers: Readonly<Record<Blocker, (instance: TabProps['instance']) => rea
 export function TrialOffer({ project, instance }: TabProps) {
   return (
     <Query document={TrialQuery} variables={{ projectId: project.id, id: instance.id }}>
-      {({ project: found }) =>
+      {({ project: found }, refetch) =>
         found?.instance && (
           <div className="columns">
+            <Updates update={refetch} />
             <OfferFacts offer={found.instance.backupTrial} project={project} instance={instance} />
             <TrialFacts trial={found.instance.backupTrial.trial} currency={found.instance.backupTrial.currency} />
           </div>
