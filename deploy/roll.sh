@@ -32,12 +32,11 @@ ask() {
     console.log(answer);
     process.exit(answer.includes(`"ready"`) ? 0 : 1);' 2>&1
 }
-tries=0
+deadline=$(($(date +%s) + 120))
 for new in $(list_new); do
   # A replica that cannot reach Redis or the identity provider is `degraded`, and one that exits at each start has no answer.
   until answer=$(ask "$new"); do
-    tries=$((tries + 1))
-    [ $tries -lt 120 ] || { echo "$answer" >&2; exit 1; }
+    [ "$(date +%s)" -lt $deadline ] || { echo "$answer" >&2; exit 1; }
     sleep 1
   done
 done

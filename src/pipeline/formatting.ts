@@ -4,6 +4,7 @@ import { Fault } from '../kernel/fault.ts';
 import { stringifyJson } from '../kernel/json/text.ts';
 import { getOrInsert } from '../kernel/map.ts';
 import { toFault } from '../platform/errors.ts';
+import { logCause } from '../platform/faultlog.ts';
 import { createSubscriptionError, formatError, maskResult, toStreamError } from './mask.ts';
 import type { HttpServerContext, OperationContext } from './operation.ts';
 
@@ -27,7 +28,9 @@ export function formatResults(): Plugin<OperationContext, HttpServerContext> {
         try {
           beginStream();
         } catch (failure) {
-          return reject(toStreamError(toFault(failure)));
+          const fault = toFault(failure);
+          logCause(fault, { log: openContext().openLogger() });
+          return reject(toStreamError(fault));
         }
         return setResult(mapAsyncIterator(result, mask));
       }

@@ -35,7 +35,9 @@ function openHost() {
   const [containers, bin] = ['containers', 'bin'].map((name) => join(folder, name)) as [string, string];
   for (const path of [containers, bin]) mkdirSync(path);
   writeFileSync(join(bin, 'docker'), docker, { mode: 0o755 });
+  // A second passes whenever somebody looks at the clock.
   writeFileSync(join(bin, 'sleep'), '#!/bin/sh\n', { mode: 0o755 });
+  writeFileSync(join(bin, 'date'), '#!/bin/sh\necho >> "$CONTAINERS/../clock"\nwc -l < "$CONTAINERS/../clock"\n', { mode: 0o755 });
   const write = (name: string, state: string) => writeFileSync(join(containers, name), `${state}\n`);
   for (const name of ['old-1', 'old-2']) write(name, 'running');
   return {

@@ -87,6 +87,7 @@ it('event streams take an eighth of the connections, and others are refused with
   const second = await follow('viewer');
   expect({ status: second.response.status, retryAfter: second.retryAfter }).toEqual({ status: 503, retryAfter: '1' });
   expect(await second.response.text()).toContain('"code":"service_unavailable"');
+  expect(app.logLines.filter((line) => line.includes('there are too many event streams'))).toHaveLength(1);
   first.close();
   await expect
     .poll(async () => {

@@ -32,6 +32,12 @@ const codesOfClients = [1000, 1001, 1005, 1006];
 /** The labels of the metric for a close that Portico did not begin: a client may send any code, also those above. */
 export const labelsOfClient = (code: number) => ({ code: codesOfClients.includes(code) ? code : 'other', reason: 'none' });
 
+/** The labels for a close that Portico began. A reason may have a sentence for the client, after a colon. */
+export const labelsOfServer = ({ code, reason }: { readonly code: number; readonly reason: string }) => ({
+  code,
+  reason: reason.replace(/:.*/s, ''),
+});
+
 /** The closes that alarms watch. */
 export const watchedCloses = [
   { code: closeCodes.forbidden, reason: 'access_lost' },

@@ -12,7 +12,7 @@ import type { Metrics } from '../../platform/metrics.ts';
 import type { WriteQueue } from '../delivery/queue.ts';
 import type { ConnectionBuffers } from '../http/connectionbuffers.ts';
 import type { ContextDependencies } from '../http/context.ts';
-import { type CloseCode, closeCodes, labelsOfClient } from './close.ts';
+import { type CloseCode, closeCodes, labelsOfClient, labelsOfServer } from './close.ts';
 import { Inbox } from './inbox.ts';
 import { KeepAlive } from './keepalive.ts';
 import type { OpenConnections } from './openconnections.ts';
@@ -143,7 +143,7 @@ export class SocketConnection implements Principal {
     openConnections.delete(this);
     if (this.inbox.userRate) userRates.leave(this.inbox.userRate);
     if (this.#countedUserId) socketLimit.delete(this.#countedUserId);
-    metrics.socketCloses.inc(closing ?? labelsOfClient(receivedCode));
+    metrics.socketCloses.inc(closing ? labelsOfServer(closing) : labelsOfClient(receivedCode));
     this.log.info({ code, reason, user_id: this.viewer?.userId }, 'socket closed');
   }
 

@@ -17,7 +17,7 @@ export function createCache(): InMemoryCache {
       Notification: {
         fields: {
           // What has been read stays so: a response that says otherwise was written before.
-          read: { merge: (existing: boolean | undefined, incoming: boolean) => existing || incoming },
+          read: { merge: (_existing: unknown, incoming: boolean, { existingData }) => existingData === true || incoming },
         },
       },
       Project: {

@@ -136,11 +136,11 @@ export function useEndless<Data, Variables extends OperationVariables, Row exten
         }
         const connection = dataState === 'complete' ? pick(data as Data, index * PAGE) : null;
         if (!connection) return;
-        if (!isLacking(state)) state.failure = null;
         if (storePage(state, index, after, connection)) {
           state.watched.get(index + 1)?.release();
           if (index + 1 <= toPages(state.shown)[1]) read(index + 1);
         }
+        if (!isLacking(state)) state.failure = null;
         rerender();
       });
       const release = () => {
