@@ -130,10 +130,12 @@ export class RevocationWatcher {
       JOIN users ON users.id = part.user_id AND users.disabled_at IS NULL
       LEFT JOIN api_keys AS key ON key.id = part.key_id
       LEFT JOIN projects AS project ON project.id = part.project_id AND project.organization_id = part.organization_id
-      LEFT JOIN organization_members AS organization_member
-        ON organization_member.organization_id = project.organization_id AND organization_member.user_id = part.user_id
-      LEFT JOIN project_members AS project_member
-        ON project_member.project_id = project.id AND project_member.user_id = part.user_id
+      LEFT JOIN LATERAL (
+        SELECT role FROM organization_members WHERE organization_id = project.organization_id AND user_id = part.user_id LIMIT 1
+      ) AS organization_member ON true
+      LEFT JOIN LATERAL (
+        SELECT role FROM project_members WHERE project_id = project.id AND user_id = part.user_id LIMIT 1
+      ) AS project_member ON true
       WHERE (part.key_id IS NULL OR (key.revoked IS NULL AND (key.expires IS NULL OR key.expires > ${now}) AND key.id IS NOT NULL))
         AND (part.project_id IS NULL OR organization_member.role <> 'member' OR (
           organization_member.role = 'member' AND project_member.role >= part.least_role))`;

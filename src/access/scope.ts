@@ -129,7 +129,7 @@ export async function openProjects(
   const query = database.queryInOrder(isAscending);
   const rows = await query<ProjectRow>`
     SELECT project.id, project.organization_id, project.name, project.created, organization.name AS organization_name,
-      organization.currency, organization_member.role AS organization_role, listed.role AS project_role
+      organization.currency, organization_member.role AS organization_role, listed.project_role
     FROM organization_members AS organization_member
     JOIN organizations AS organization ON organization.id = organization_member.organization_id
     CROSS JOIN LATERAL (
@@ -146,7 +146,10 @@ export async function openProjects(
         AND project_member.project_id > ${above}::uuid AND project_member.project_id < ${below}::uuid
       ORDER BY project_member.project_id DESC LIMIT ${limit} OFFSET ${offset})
     ) AS project
-    LEFT JOIN project_members AS listed ON listed.project_id = project.id AND listed.user_id = organization_member.user_id
+    LEFT JOIN LATERAL (
+      SELECT role AS project_role FROM project_members
+      WHERE project_id = project.id AND user_id = organization_member.user_id LIMIT 1
+    ) AS listed ON true
     WHERE organization_member.user_id = ${userId}::uuid AND organization_member.organization_id = ANY (${organizationIds}::uuid[])
     ORDER BY project.id DESC`;
   const scopes = rows.map((row) => makeScope(database, viewer, row)).filter((scope) => scope !== null);
@@ -197,17 +200,20 @@ const findAccess = createSharedLoader(async (database: SqlClient, keys: readonly
   const rows = await database.query<AccessRow>`
     SELECT wanted.index, users.email AS user_email, users.name AS user_name, users.created AS user_created, users.disabled_at,
       project.id, project.organization_id, project.name, project.created, organization.name AS organization_name,
-      organization.currency, organization_member.role AS organization_role, project_member.role AS project_role
+      organization.currency, organization_member.organization_role, project_member.project_role
     FROM unnest(${keys.map(({ userId }) => userId)}::uuid[], ${keys.map(({ organizationId }) => organizationId)}::uuid[],
       ${keys.map(({ projectId }) => projectId)}::uuid[]) WITH ORDINALITY AS wanted (user_id, organization_id, project_id, index)
     JOIN users ON users.id = wanted.user_id
     LEFT JOIN projects AS project
       ON project.id = wanted.project_id AND project.organization_id = coalesce(wanted.organization_id, project.organization_id)
     LEFT JOIN organizations AS organization ON organization.id = project.organization_id
-    LEFT JOIN organization_members AS organization_member
-      ON organization_member.organization_id = project.organization_id AND organization_member.user_id = wanted.user_id
-    LEFT JOIN project_members AS project_member
-      ON project_member.project_id = project.id AND project_member.user_id = wanted.user_id`;
+    LEFT JOIN LATERAL (
+      SELECT role AS organization_role FROM organization_members
+      WHERE organization_id = project.organization_id AND user_id = wanted.user_id LIMIT 1
+    ) AS organization_member ON true
+    LEFT JOIN LATERAL (
+      SELECT role AS project_role FROM project_members WHERE project_id = project.id AND user_id = wanted.user_id LIMIT 1
+    ) AS project_member ON true`;
   const found = new Map(rows.map((row) => [row.index, row]));
   return keys.map(({ userId }, index) => {
     const row = found.get(index + 1);

@@ -11,12 +11,11 @@ import type { TaskRow } from './tasks.ts';
 /** As `TaskFilter`, but without `attention`, whose figures count the tasks of a project. */
 type InstanceTaskFilter = StatusFilter<TaskStatus>;
 
-type InstanceTask = Omit<Task, 'instanceId'> & { readonly instanceId: string };
-
 /**
  * The tasks of each instance in its current project, in one statement for all instances: tasks in another project are not listed.
- * The bounds compare whole keys of the index: by those of ids alone, PostgreSQL takes the primary key where few instances have most
- * of the tasks, and reads all of them for an instance that has none.
+ * The bounds and the order are whole keys of the index: by those of ids alone, PostgreSQL takes the primary key where few instances
+ * have most of the tasks, and reads all of them for an instance that has none; or it takes another index, and sorts all tasks of the
+ * instance.
  */
 export async function listInstanceTasks(
   database: Database,
@@ -29,16 +28,15 @@ export async function listInstanceTasks(
   const { above, below, limit, isAscending } = boundsOf(slice, 'desc');
   const { ids: instanceIds, projectIds } = columnsOf(instances);
   const query = database.queryInOrder(isAscending);
-  const rows = await query<InstanceTask>`
+  const rows = await query<Task>`
     SELECT listed.* FROM unnest(${instanceIds}::uuid[], ${projectIds}::uuid[]) AS wanted (instance_id, project_id)
     CROSS JOIN LATERAL (
       SELECT task.id, task.project_id AS "projectId", task.instance_id AS "instanceId", task.kind, task.status, ''::text AS error,
         task.created, task.started, task.finished
       FROM tasks AS task
-      WHERE task.instance_id = wanted.instance_id AND task.project_id = wanted.project_id
-        AND (task.instance_id, task.project_id, task.id) > (wanted.instance_id, wanted.project_id, ${above}::uuid)
+      WHERE (task.instance_id, task.project_id, task.id) > (wanted.instance_id, wanted.project_id, ${above}::uuid)
         AND (task.instance_id, task.project_id, task.id) < (wanted.instance_id, wanted.project_id, ${below}::uuid)
-      ORDER BY task.id DESC LIMIT ${limit}
+      ORDER BY task.instance_id DESC, task.project_id DESC, task.id DESC LIMIT ${limit}
     ) AS listed
     ORDER BY listed.id DESC`;
   return groupRows(instanceIds, rows, ({ instanceId }) => instanceId);
@@ -64,10 +62,12 @@ async function searchInstanceTasks(
       SELECT found.* FROM unnest(${statuses}::text[], ${idsAbove}::uuid[], ${idsBelow}::uuid[]) AS chosen (status, above, below)
       CROSS JOIN LATERAL (
         (SELECT id, project_id, instance_id, kind, status, created, started, finished FROM tasks
-          WHERE ${scanColumn}::text = 'id' AND instance_id = wanted.instance_id AND project_id = wanted.project_id
-            AND status = chosen.status::task_status
-            AND (status, id) > (chosen.status::task_status, chosen.above) AND (status, id) < (chosen.status::task_status, chosen.below)
-          ORDER BY status DESC, id DESC LIMIT ${limit})
+          WHERE ${scanColumn}::text = 'id'
+            AND (instance_id, project_id, status, id)
+              > (wanted.instance_id, wanted.project_id, chosen.status::task_status, chosen.above)
+            AND (instance_id, project_id, status, id)
+              < (wanted.instance_id, wanted.project_id, chosen.status::task_status, chosen.below)
+          ORDER BY instance_id DESC, project_id DESC, status DESC, id DESC LIMIT ${limit})
         UNION ALL
         (SELECT id, project_id, instance_id, kind, status, created, started, finished FROM tasks
           WHERE ${scanColumn}::text = 'created' AND instance_id = wanted.instance_id AND project_id = wanted.project_id

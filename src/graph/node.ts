@@ -161,9 +161,13 @@ async function findNodes({ database, requireViewer }: Context, ids: readonly str
       SELECT 'BackupTrial', instance.project_id, false FROM backup_trials AS trial JOIN instances AS instance ON instance.id = trial.instance_id
       WHERE trial.id = wanted.id
     ) AS found
-    JOIN projects AS project ON project.id = found.project_id
-    JOIN organization_members AS member ON member.organization_id = project.organization_id AND member.user_id = ${userId}::uuid
-    LEFT JOIN project_members AS listed ON listed.project_id = project.id AND listed.user_id = member.user_id
+    CROSS JOIN LATERAL (SELECT id, organization_id FROM projects WHERE projects.id = found.project_id LIMIT 1) AS project
+    CROSS JOIN LATERAL (
+      SELECT role FROM organization_members WHERE organization_id = project.organization_id AND user_id = ${userId}::uuid LIMIT 1
+    ) AS member
+    LEFT JOIN LATERAL (
+      SELECT role FROM project_members WHERE project_id = project.id AND user_id = ${userId}::uuid LIMIT 1
+    ) AS listed ON true
     WHERE member.role <> 'member' OR listed.role = 'admin' OR (listed.role IS NOT NULL AND NOT found.is_private)
     UNION ALL
     SELECT member.organization_id, 'Organization'::text, member.organization_id FROM organization_members AS member
@@ -172,10 +176,10 @@ async function findNodes({ database, requireViewer }: Context, ids: readonly str
     SELECT key.id, 'ApiKey'::text, key.id FROM api_keys AS key WHERE key.id = ANY (${ids}::uuid[]) AND key.user_id = ${userId}::uuid
     UNION ALL
     SELECT users.id, 'User'::text, users.id FROM users
-    WHERE users.id = ANY (${ids}::uuid[]) AND (users.id = ${userId}::uuid OR EXISTS (
-      SELECT FROM organization_members AS theirs
+    WHERE users.id = ANY (${ids}::uuid[]) AND (users.id = ${userId}::uuid OR (
+      SELECT true FROM organization_members AS theirs
       JOIN organization_members AS own ON own.organization_id = theirs.organization_id AND own.user_id = ${userId}::uuid
-      WHERE theirs.user_id = users.id))`;
+      WHERE theirs.user_id = users.id LIMIT 1))`;
   return pickRows(ids, rows as FoundNode[], ({ id }) => id);
 }
 

@@ -61,10 +61,10 @@ registerNode('User', {
     const { userId } = context.requireViewer();
     const rows = await context.database.query<Colleague>`
       SELECT users.id, users.email, users.name FROM users
-      WHERE users.id = ANY (${ids}::uuid[]) AND (users.id = ${userId}::uuid OR EXISTS (
-        SELECT FROM organization_members AS theirs
+      WHERE users.id = ANY (${ids}::uuid[]) AND (users.id = ${userId}::uuid OR (
+        SELECT true FROM organization_members AS theirs
         JOIN organization_members AS own ON own.organization_id = theirs.organization_id AND own.user_id = ${userId}::uuid
-        WHERE theirs.user_id = users.id))`;
+        WHERE theirs.user_id = users.id LIMIT 1))`;
     return pickRows(ids, rows, ({ id }) => id).map((row) => {
       const user = row && viewerOrColleague(context, row);
       return user && { ...user, __typename: typenameOf(user) };

@@ -47,8 +47,11 @@ function selectByIds(
         CROSS JOIN LATERAL (
           SELECT * FROM notifications WHERE notifications.id = wanted.id AND notifications.project_id = wanted.project_id LIMIT 1
         ) AS notification
-        LEFT JOIN notification_states AS state
-          ON state.project_id = notification.project_id AND state.user_id = wanted.user_id
+        LEFT JOIN LATERAL (
+          SELECT states.read_through FROM notification_states AS states
+          WHERE states.project_id = notification.project_id AND states.user_id = wanted.user_id
+          LIMIT 1
+        ) AS state ON true
         LEFT JOIN LATERAL (
           SELECT reads.sequence FROM notification_reads AS reads
           WHERE reads.project_id = notification.project_id AND reads.user_id = wanted.user_id

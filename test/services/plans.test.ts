@@ -9,6 +9,7 @@ import { openDatabase } from '../../src/platform/database.ts';
 import { needPostgres, startApp, type TestApp } from '../support/app.ts';
 import { listBackgroundWork, listConsoleWork } from '../support/background.ts';
 import { fillDemo } from '../support/database.ts';
+import { openSocket } from '../support/feed.ts';
 import { codeOf, send } from '../support/matrix.ts';
 import { graphqlOperations, type Operation, routeOperations, variantsOf } from '../support/operations.ts';
 import { explain, recordStatements, type Statement } from '../support/plans.ts';
@@ -176,6 +177,33 @@ test('the feed, tickets, jobs and consoles do not scan a large table', async () 
     ([name]) => name !== 'deleteOldTaskCounters',
   );
   for (const [name, work] of works) problems.push(...(await findScans(name, work)));
+  expect(problems).toEqual([]);
+});
+
+test('a look-up of roles reads those of one user, in a project with a thousand members', async () => {
+  const member = `SELECT $1::uuid, id, 'member' FROM users ON CONFLICT DO NOTHING`;
+  await execute(url, `INSERT INTO organization_members (organization_id, user_id, role) ${member}`, [organizationId]);
+  await execute(url, `INSERT INTO project_members (project_id, user_id, role) ${member}`, [projects.big]);
+  await execute(url, 'ANALYZE organization_members, project_members');
+  const ids = await idsOf(projects.big);
+  const bearer = (await app.app.tokens.local?.sign(userId, 3600)) ?? '';
+  recorded.length = 0;
+  // The permission of a feed is polled.
+  const path = `/v1/organizations/${organizationId}/projects/${projects.big}/notifications/ws`;
+  const feed = openSocket(app, path, { headers: { authorization: `Bearer ${bearer}` } });
+  await expect.poll(() => recorded.some(({ sql }) => sql.includes('AS part ('))).toBe(true);
+  feed.socket.close();
+  await feed.closed;
+  for (const operation of operations.filter(({ name, isMutation }) => /node$|viewer|overview/i.test(name) && !isMutation))
+    await ask(operation, ids, variantsOf(operation)[0]?.values ?? {});
+  const lookups = recorded.filter(({ sql }) => sql.includes('project_members'));
+  expect(lookups.length).toBeGreaterThan(2);
+  const problems: string[] = [];
+  for (const statement of lookups) {
+    const { readings } = await explain(app, statement);
+    for (const { table, rows } of readings)
+      if (table.endsWith('_members') && rows > 100) problems.push(`${rows} ${table}: ${oneLine(statement.sql)}`);
+  }
   expect(problems).toEqual([]);
 });
 
