@@ -162,30 +162,23 @@ export async function countNotificationsByProject(
   const userIds = scopes.map(({ viewer }) => viewer.userId);
   const rows = await database.query<{ projectId: string; count: number | null }>`
     SELECT wanted.project_id AS "projectId", (CASE
-        WHEN ${kind}::text IS NOT NULL AND ${severity}::severity IS NULL THEN (
-          SELECT count(*) FROM notifications AS notification
-          WHERE notification.project_id = wanted.project_id AND notification.kind = ${kind}::text
-            AND (${unread}::boolean IS NULL
-              OR ${unread}::boolean <> (notification.sequence <= coalesce(state.read_through, 0) OR EXISTS (
-                SELECT FROM notification_reads AS single
-                WHERE single.project_id = wanted.project_id AND single.user_id = wanted.user_id AND single.sequence = notification.sequence
-              ))))
-        WHEN ${kind}::text IS NOT NULL THEN (
-          SELECT count(*) FROM notifications AS notification
-          WHERE notification.project_id = wanted.project_id AND notification.kind = ${kind}::text AND ${severity}::severity = notification.severity
-            AND (${unread}::boolean IS NULL
-              OR ${unread}::boolean <> (notification.sequence <= coalesce(state.read_through, 0) OR EXISTS (
-                SELECT FROM notification_reads AS single
-                WHERE single.project_id = wanted.project_id AND single.user_id = wanted.user_id AND single.sequence = notification.sequence
-              ))))
-        WHEN ${severity}::severity IS NOT NULL THEN (
-          SELECT count(*) FROM notifications AS notification
-          WHERE notification.project_id = wanted.project_id AND ${severity}::severity = notification.severity
-            AND (${unread}::boolean IS NULL
-              OR ${unread}::boolean <> (notification.sequence <= coalesce(state.read_through, 0) OR EXISTS (
-                SELECT FROM notification_reads AS single
-                WHERE single.project_id = wanted.project_id AND single.user_id = wanted.user_id AND single.sequence = notification.sequence
-              ))))
+        WHEN ${kind}::text IS NOT NULL OR ${severity}::severity IS NOT NULL THEN (
+          SELECT count(*)
+          FROM (
+            SELECT sequence FROM notifications
+            WHERE ${severity}::severity IS NULL AND project_id = wanted.project_id AND kind = ${kind}::text
+            UNION ALL
+            SELECT sequence FROM notifications
+            WHERE ${severity}::severity IS NOT NULL AND project_id = wanted.project_id AND kind = ${kind}::text AND ${severity}::severity = severity
+            UNION ALL
+            SELECT sequence FROM notifications
+            WHERE ${kind}::text IS NULL AND project_id = wanted.project_id AND ${severity}::severity = severity
+          ) AS notification
+          WHERE ${unread}::boolean IS NULL
+            OR ${unread}::boolean <> (notification.sequence <= coalesce(state.read_through, 0) OR EXISTS (
+              SELECT FROM notification_reads AS single
+              WHERE single.project_id = wanted.project_id AND single.user_id = wanted.user_id AND single.sequence = notification.sequence
+            )))
         WHEN ${unread}::boolean IS NULL THEN log.last_sequence - log.pruned_through
         WHEN ${unread}::boolean THEN unread_notifications(wanted.project_id, wanted.user_id)
         ELSE log.last_sequence - log.pruned_through - unread_notifications(wanted.project_id, wanted.user_id)

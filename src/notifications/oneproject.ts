@@ -277,33 +277,21 @@ async function countFiltered(database: Database, list: NotificationList): Promis
       SELECT coalesce(max(read_through), 0) AS read_through, coalesce(CASE WHEN ${unread}::boolean THEN max(read_through) END, 0) AS above
       FROM notification_states WHERE project_id = ${projectId}::uuid AND user_id = ${userId}::uuid
     )
-    SELECT (
-      (
-        SELECT count(*) FROM notifications AS notification
-        WHERE ${severity}::severity IS NULL AND notification.project_id = ${projectId}::uuid AND notification.kind = ${kind}::text
-          AND notification.sequence > (SELECT above FROM mark)
-          AND ((SELECT ${unread}::boolean) IS NULL OR (notification.sequence <= (SELECT read_through FROM mark) OR EXISTS (
-            SELECT FROM notification_reads AS single
-            WHERE single.project_id = ${projectId}::uuid AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
-          )) <> (SELECT ${unread}::boolean))
-      ) + (
-        SELECT count(*) FROM notifications AS notification
-        WHERE ${severity}::severity IS NOT NULL AND notification.project_id = ${projectId}::uuid AND notification.kind = ${kind}::text
-          AND ${severity}::severity = notification.severity
-          AND notification.sequence > (SELECT above FROM mark)
-          AND ((SELECT ${unread}::boolean) IS NULL OR (notification.sequence <= (SELECT read_through FROM mark) OR EXISTS (
-            SELECT FROM notification_reads AS single
-            WHERE single.project_id = ${projectId}::uuid AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
-          )) <> (SELECT ${unread}::boolean))
-      ) + (
-        SELECT count(*) FROM notifications AS notification
-        WHERE ${kind}::text IS NULL AND notification.project_id = ${projectId}::uuid AND ${severity}::severity = notification.severity
-          AND notification.sequence > (SELECT above FROM mark)
-          AND ((SELECT ${unread}::boolean) IS NULL OR (notification.sequence <= (SELECT read_through FROM mark) OR EXISTS (
-            SELECT FROM notification_reads AS single
-            WHERE single.project_id = ${projectId}::uuid AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
-          )) <> (SELECT ${unread}::boolean))
-      )
-    )::int AS count`;
+    SELECT count(*)::int AS count
+    FROM (
+      SELECT sequence FROM notifications
+      WHERE ${severity}::severity IS NULL AND project_id = ${projectId}::uuid AND kind = ${kind}::text
+      UNION ALL
+      SELECT sequence FROM notifications
+      WHERE ${severity}::severity IS NOT NULL AND project_id = ${projectId}::uuid AND kind = ${kind}::text AND ${severity}::severity = severity
+      UNION ALL
+      SELECT sequence FROM notifications
+      WHERE ${kind}::text IS NULL AND project_id = ${projectId}::uuid AND ${severity}::severity = severity
+    ) AS notification
+    WHERE notification.sequence > (SELECT above FROM mark)
+      AND ((SELECT ${unread}::boolean) IS NULL OR (notification.sequence <= (SELECT read_through FROM mark) OR EXISTS (
+        SELECT FROM notification_reads AS single
+        WHERE single.project_id = ${projectId}::uuid AND single.user_id = ${userId}::uuid AND single.sequence = notification.sequence
+      )) <> (SELECT ${unread}::boolean))`;
   return row?.count ?? 0;
 }
