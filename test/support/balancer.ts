@@ -31,10 +31,11 @@ export async function openBalancer(replicas: ReadonlyArray<Pick<Replica, 'port' 
 
   const server = createServer({ pauseOnConnect: true }, async (client) => {
     client.on('error', () => {});
-    nextIndex += 1;
+    // Other connections advance the index while this one tries its candidates.
+    const first = nextIndex++;
     const candidates = ready.length > 0 ? ready : replicas;
     for (let tries = 0; tries < candidates.length; tries += 1) {
-      const candidate = candidates[(nextIndex + tries) % candidates.length];
+      const candidate = candidates[(first + tries) % candidates.length];
       const upstream = candidate && (await open(candidate.port));
       if (!upstream) continue;
       if (client.destroyed) return void upstream.destroy();

@@ -731,6 +731,38 @@ it('a page whose code cannot be loaded shows an error after one reload, and open
   await page.getByRole('grid').waitFor();
 });
 
+it('a page of an old build reloads the document when somebody waits for it, and not under another page', async () => {
+  const other = await desk.open();
+  await desk.signIn(other, 'owner', desk.toPage('instances'));
+  await other.getByRole('grid').waitFor();
+  let isAway = true;
+  let missing = 0;
+  let reloads = 0;
+  other.on('request', (request) => {
+    if (request.isNavigationRequest()) reloads += 1;
+  });
+  await other.route('**/icon.svg', (route) => (isAway ? route.abort() : route.fallback()));
+  await other.route('**/assets/storage-*.js', (route) => {
+    if (isAway) return route.abort();
+    if (reloads > 0) return route.fallback();
+    missing += 1;
+    return route.fulfill({ status: 404 });
+  });
+  await other.getByRole('link', { name: 'Storage' }).click();
+  await other.getByText('This page could not be loaded.').waitFor();
+  await other.goBack();
+  await other.getByRole('grid').waitFor();
+  isAway = false;
+  // Both attempts fail, and the document stays.
+  await expect.poll(() => missing).toBe(2);
+  await other.waitForTimeout(500);
+  expect(reloads).toBe(0);
+  await other.getByRole('link', { name: 'Storage' }).click();
+  await expect.poll(() => reloads).toBe(1);
+  await other.getByRole('grid').waitFor();
+  await other.context().close();
+});
+
 it('a browser without storage for the site gets a message', async () => {
   const other = await desk.open();
   await other.addInitScript(() => {
