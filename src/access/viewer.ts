@@ -22,6 +22,10 @@ export interface Session extends Viewer {
 
 /** The last use of a key is written at most once a minute. */
 const LAST_USED_INTERVAL_MS = 60_000;
+/** The pause after a last use that could not be written: each attempt costs a connection, as the driver closes that of a failed statement. */
+const FAILED_WRITE_PAUSE_MS = 10_000;
+/** The time until which a database is not asked to write a last use. */
+const writesAgainAt = new WeakMap<Database, number>();
 
 interface UserLookups {
   /** Finds the user of a session token. */
@@ -128,17 +132,21 @@ async function admitKey(database: Database, key: KeyRow | null): Promise<Viewer>
   if (key.revoked) throw Fault.invalidCredential('revoked');
   if (key.expires && key.expires <= now) throw Fault.invalidCredential('expired_key');
   if (key.disabledAt) throw Fault.invalidCredential('disabled');
-  if (!key.lastUsed || now.getTime() - key.lastUsed.getTime() >= LAST_USED_INTERVAL_MS) {
-    // A database with a full disk still reads: the key is valid even if its last use cannot be written. Nor does it wait for the
-    // disk, for a standby that may be away, or for another session that has locked the key.
-    await database.query`
-      UPDATE api_keys SET last_used = ${now}
-      WHERE id = (SELECT id FROM api_keys WHERE id = ${key.id}::uuid FOR NO KEY UPDATE SKIP LOCKED) AND set_config('synchronous_commit', 'off', true) IS NOT NULL`.catch(
-      () => {},
-    );
-  }
+  await recordUse(database, key, now);
   const { userId, email, name, created } = key;
   return { userId, email, name, created, credential: { kind: 'api_key', id: key.id } };
+}
+
+async function recordUse(database: Database, { id, lastUsed }: KeyRow, now: Date): Promise<void> {
+  if (lastUsed && now.getTime() - lastUsed.getTime() < LAST_USED_INTERVAL_MS) return;
+  if (performance.now() < (writesAgainAt.get(database) ?? 0)) return;
+  // A database with a full disk still reads: the key is valid even if its last use cannot be written. Nor does it wait for the
+  // disk, for a standby that may be away, or for another session that has locked the key.
+  await database.query`
+    UPDATE api_keys SET last_used = ${now}
+    WHERE id = (SELECT id FROM api_keys WHERE id = ${id}::uuid FOR NO KEY UPDATE SKIP LOCKED) AND set_config('synchronous_commit', 'off', true) IS NOT NULL`.catch(
+    () => void writesAgainAt.set(database, performance.now() + FAILED_WRITE_PAUSE_MS),
+  );
 }
 
 /** `id` is the key's. */

@@ -60,6 +60,8 @@ export interface Context extends ResponseContext {
   readonly onlyProject: OnlyProject | null;
   /** Adds to the time that the operation has waited for others of its user, in milliseconds, for the log. */
   recordWait(milliseconds: number): void;
+  /** Throws once the client has gone, over a WebSocket once it is closed: nothing more is begun for it. */
+  requireClient(): void;
   /** To be called when the operation has waited. Throws `not_authenticated` if its credential was revoked meanwhile. */
   admitAgain(): Promise<void>;
   /** Charges the viewer's budget for more requests. Throws `rate_limited` if not as many remain. */
@@ -149,6 +151,10 @@ export function createContext(source: ContextSource): Context {
     if (!viewer) throw Fault.notAuthenticated();
     return viewer;
   };
+  const requireClient = () => {
+    source.requireOpen?.();
+    if (source.isAbandoned?.()) throw Fault.invalidRequest('The client has gone.');
+  };
   // No spread: V8 turns an object literal that begins with one into a dictionary, of 8 KiB for each request.
   const context: Context = {
     database,
@@ -175,12 +181,12 @@ export function createContext(source: ContextSource): Context {
       if (source.admitAgain) await source.admitAgain();
       else if (viewer) await refreshViewer(source.database, viewer);
     },
+    requireClient,
     requireViewer,
     requireSession: () => requireSession(requireViewer()),
     async openProject(ids) {
       const scope = await projects.open(requireViewer(), ids);
-      source.requireOpen?.();
-      if (source.isAbandoned?.()) throw Fault.invalidRequest('The client has gone.');
+      requireClient();
       projects.register(scope);
       return scope;
     },

@@ -47,6 +47,7 @@ async function executeWithPermit(args: OperationArgs): Promise<ExecutionResult> 
     if (pause) await recordDuration(pause, context.recordWait);
     if (permit.acquired || performance.now() - beganAt > ADMISSION_MAX_AGE_MS)
       await context.admitAgain().catch((failure) => throwAsTransport(failure, context));
+    context.requireClient();
     const before = performance.eventLoopUtilization();
     try {
       return await execute(args);

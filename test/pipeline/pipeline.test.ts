@@ -1,5 +1,5 @@
-import { type DocumentNode, type ExecutionResult, execute, GraphQLError, parse, validate } from 'graphql';
-import { expect, it } from 'vitest';
+import { type DocumentNode, type ExecutionResult, execute, GraphQLError, getIntrospectionQuery, parse, validate } from 'graphql';
+import { expect, it, vi } from 'vitest';
 import { type Context, type ContextSource, createContext } from '../../src/graph/context.ts';
 import { FairLimit } from '../../src/kernel/fairlimit.ts';
 import { Fault } from '../../src/kernel/fault.ts';
@@ -103,4 +103,21 @@ it('answers a new and a known document as graphql-js alone does, to the byte', {
   }
   expect(DOCUMENTS / drawnCount).toBeGreaterThan(0.3);
   for (const [kind, count] of Object.entries(counts)) expect(count, kind).toBeGreaterThan(DOCUMENTS / 20);
+});
+
+it('a costly operation is not executed for a client that has gone while it waited', async () => {
+  let hasGone = false;
+  const enveloped = getEnveloped({ openContext: () => createContext({ ...source, isAbandoned: () => hasGone }) });
+  const introspect = async () => {
+    const contextValue = await enveloped.contextFactory();
+    return enveloped.execute({ schema, document: enveloped.parse(getIntrospectionQuery()), contextValue });
+  };
+  expect((await introspect()).data).toBeDefined();
+
+  const first = services.costlySemaphore.acquire('anonymous', () => 0);
+  const second = introspect();
+  await vi.waitUntil(() => services.costlySemaphore.waiting === 1);
+  hasGone = true;
+  first.release();
+  await expect(second).rejects.toThrow('The client has gone.');
 });
