@@ -33,14 +33,6 @@ const outageMessages = new RegExp(
     `error establishing an SSL connection|${READ_TIMEOUT}|${WITHOUT_TLS}`,
 );
 
-/** The messages of driver errors where PostgreSQL did not answer in time. */
-const timeoutMessages = new RegExp(
-  `timeout exceeded when trying to connect|Connection terminated due to connection timeout|${READ_TIMEOUT}`,
-);
-
-/** The SQLSTATE of a statement that PostgreSQL has given up, as it took too long. */
-const statementTimeout = new Set(['57014']);
-
 /** The message of the error for a statement that was not sent because the breaker is open. */
 export const DATABASE_AWAY = 'the database is away';
 
@@ -93,12 +85,6 @@ export const missingCodes = new Set(['42P01', '3F000', '42704', '42883', '42P10'
 /** Whether an error of the database, or one that it wraps, has one of the codes. */
 export function hasCode(thrown: unknown, codes: ReadonlySet<string>): boolean {
   return layersOf(thrown).some((layer) => codesOf(layer).some((code) => codes.has(code)));
-}
-
-/** Whether PostgreSQL did not answer in time: neither to a connection nor to a statement, or it gave the statement up itself. */
-export function isTooSlow(thrown: unknown): boolean {
-  if (hasCode(thrown, statementTimeout)) return true;
-  return layersOf(thrown).some(({ message }) => typeof message === 'string' && timeoutMessages.test(message));
 }
 
 export function isAway(thrown: unknown): boolean {

@@ -1,6 +1,6 @@
 import { Cooldown } from '../kernel/cooldown.ts';
 import type { Fault } from '../kernel/fault.ts';
-import { hasCode, isAway, isTooSlow, missingRight, readOnlyServer } from './errors.ts';
+import { hasCode, isAway, missingRight, readOnlyServer } from './errors.ts';
 import type { Logger } from './logger.ts';
 
 const SHARED_LINES_INTERVAL_MS = 10_000;
@@ -16,7 +16,7 @@ class SharedCause {
   readonly #lines = new Cooldown(SHARED_LINES_INTERVAL_MS);
 
   constructor(
-    readonly isCauseOf: (failure: Error) => boolean,
+    readonly codes: ReadonlySet<string>,
     private readonly message: string,
   ) {}
 
@@ -29,21 +29,20 @@ class SharedCause {
 }
 
 const sharedCauses = [
-  new SharedCause((failure) => hasCode(failure, exhaustedCodes), 'the connections of PostgreSQL are exhausted'),
-  new SharedCause((failure) => hasCode(failure, readOnlyServer), 'PostgreSQL takes no writes'),
-  new SharedCause(isTooSlow, 'PostgreSQL does not answer in time'),
-  new SharedCause((failure) => hasCode(failure, missingRight), 'the role lacks a right: run the script of docs/operations.md (Roles)'),
+  new SharedCause(exhaustedCodes, 'the connections of PostgreSQL are exhausted'),
+  new SharedCause(readOnlyServer, 'PostgreSQL takes no writes'),
+  new SharedCause(missingRight, 'the role lacks a right: run the script of docs/operations.md (Roles)'),
 ];
 
 /**
  * Logs the cause of a fault, which the client does not see, and counts an `internal_error`. In an outage of the database there is no
- * line for each request, as the breaker has logged the cause once. While PostgreSQL has no connection left, takes no writes or is too
- * slow, or the role lacks a right, there is a line every ten seconds at most.
+ * line for each request, as the breaker has logged the cause once. While PostgreSQL has no connection left or takes no writes, or the
+ * role lacks a right, there is a line every ten seconds at most.
  */
 export function logCause(fault: Fault, context: { readonly log: Logger }): void {
   const { code, cause } = fault;
   if (code === 'service_unavailable' && cause instanceof Error && !isAway(cause)) {
-    const shared = sharedCauses.find(({ isCauseOf }) => isCauseOf(cause));
+    const shared = sharedCauses.find(({ codes }) => hasCode(cause, codes));
     if (shared) shared.record(cause, context.log);
     else context.log.warn({ err: cause }, 'unavailable');
   }

@@ -1,9 +1,5 @@
 import { DatabaseError } from 'pg';
 import { expect, it } from 'vitest';
-import { Fault } from '../../src/kernel/fault.ts';
-import { READ_TIMEOUT, toFault } from '../../src/platform/errors.ts';
-import { logCause } from '../../src/platform/faultlog.ts';
-import { createLogger } from '../../src/platform/logger.ts';
 import { describeFailure } from '../../src/platform/operatorerror.ts';
 
 it.each([
@@ -36,20 +32,4 @@ it('says that what answers is not as DATABASE_URL has it', () => {
   for (const message of ['The server does not support SSL connections', 'timeout expired'])
     expect(describeFailure(new Error(message))).toBe(`PostgreSQL does not answer as DATABASE_URL asks: ${message}.`);
   expect(describeFailure(new Error('the timeout expired in a drawer'))).toBeNull();
-});
-
-it('logs a cause of many requests once, with the stack of the first, and another one beside it', () => {
-  const lines: Array<{ msg: string; count?: number }> = [];
-  const log = createLogger('debug', { write: (line) => void lines.push(JSON.parse(line)) });
-  const timeouts = [
-    new Error(READ_TIMEOUT),
-    new Error('timeout exceeded when trying to connect'),
-    Object.assign(new DatabaseError('canceling statement due to statement timeout', 44, 'error'), { code: '57014' }),
-  ];
-  for (const failure of timeouts) logCause(toFault(failure), { log });
-  logCause(Fault.unavailable(new Error('something else')), { log });
-  expect(lines.map(({ msg, count }) => [msg, count])).toEqual([
-    ['PostgreSQL does not answer in time', 1],
-    ['unavailable', undefined],
-  ]);
 });
