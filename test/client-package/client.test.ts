@@ -911,6 +911,25 @@ describe('feed', () => {
     await front.close();
   });
 
+  it('gives nothing more of what server-sent events brought once its signal has fired', async () => {
+    const next = (result: object) => `event: next\ndata: ${JSON.stringify({ data: { notificationFeed: result } })}\n\n`;
+    const ready = next({ type: 'ready', sequence: 0, readThrough: 0, unreadCount: 0 });
+    const read = next({ type: 'read', readThrough: 0, notificationIds: [], unreadCount: 0 });
+    const front = await openFront(({ headers }) => {
+      if (headers.upgrade) return new Response('{}', { status: 404 });
+      if (!headers.accept?.includes('event-stream')) return null;
+      return new Response(`${ready}${read}${read}`, { headers: { 'content-type': 'text/event-stream' } });
+    });
+    const leaving = new AbortController();
+    const seen: string[] = [];
+    for await (const { type } of as('viewer', front.url).feed({ project, signal: leaving.signal })) {
+      seen.push(type);
+      leaving.abort();
+    }
+    expect(seen).toEqual(['ready']);
+    await front.close();
+  });
+
   it('drops a stream as silent only while it reads it', async () => {
     const front = await openFront(() => new Response(null, { status: 404 }));
     let output: ReadableStreamDefaultController<Uint8Array> | undefined;
@@ -1190,6 +1209,37 @@ describe('console', () => {
     expect(guest.connections()).toBe(1);
     stream.close();
     expect(await reader.read()).toEqual({ done: true, value: undefined });
+    sockets.close();
+    await front.close();
+    await guest.close();
+  });
+
+  it('takes over the line where a server that stopped had closed its socket before it began a session', async () => {
+    const guest = await openGuest();
+    const instance = app.demo.instances.eligible;
+    await setEndpoint(app, instance, { port: guest.port });
+    const colleague = as('admin').console({ instance });
+    await expect.poll(() => colleague.state.name).toBe('live');
+    const server = createServer(passOn(() => null));
+    const sockets = new WebSocketServer({ server, handleProtocols: () => 'binary' });
+    let connections = 0;
+    sockets.on('connection', (socket, { url: path = '' }) => {
+      connections += 1;
+      if (connections === 1) return socket.close(1012, 'restarting');
+      const behind = new WebSocket(new URL(path, url.replace('http', 'ws')), 'binary');
+      behind.on('error', () => {});
+      behind.on('message', (data) => socket.send(data));
+      socket.on('close', () => behind.terminate());
+    });
+    const front = await listen(server, 'http');
+    const stream = as('member', front.url).console({ instance });
+    const reader = stream.readable.getReader();
+    const output = reader.read();
+    await expect(colleague.readable.getReader().closed).rejects.toMatchObject({ code: 'taken_over' });
+    await expect.poll(() => guest.lines.size).toBe(1);
+    guest.say('a');
+    expect(String(Buffer.from((await output).value ?? []))).toBe('a');
+    stream.close();
     sockets.close();
     await front.close();
     await guest.close();

@@ -218,14 +218,16 @@ async function openOnce(http: Http, target: Target, line: Line, recovery: Recove
 async function settleSession(http: Http, target: Target, signal: AbortSignal): Promise<Session> {
   if (target.session?.id) return target.session;
   const seen = await look(http, target.instance, signal);
-  const begun = target.session?.hasBegun ? target.session : target.lost;
+  const newestId = seen.sessions[0]?.id ?? null;
+  // A server that takes no consoles opens the socket to give its reason, and begins no session.
+  const hasBegun = target.session?.hasBegun && newestId !== target.session.newestBefore;
+  const begun = hasBegun ? target.session : target.lost;
   if (begun) begun.id ??= findFirstAfter(begun.newestBefore, seen.sessions);
   if (begun?.id && begun === target.session) return begun;
   if (begun && isTakenOver(seen, begun))
     throw new Ended(new PorticoError('taken_over', 'The session has ended, and somebody is at the console by now.'));
   target.lost = begun;
-  const newestBefore = seen.sessions[0]?.id ?? null;
-  target.session = { place: seen.place, newestBefore, id: null, hasBegun: false, isGone: false, received: 0, isOverrun: false };
+  target.session = { place: seen.place, newestBefore: newestId, id: null, hasBegun: false, isGone: false, received: 0, isOverrun: false };
   return target.session;
 }
 

@@ -46,7 +46,10 @@ export async function* readServerSentEvents(
       clearTimeout(silence);
       if (done) throw endedByServer();
       parser.feed(decoder.decode(value, { stream: true }));
-      yield* waiting.splice(0);
+      for (const event of waiting.splice(0)) {
+        if (signal.aborted) return;
+        yield event;
+      }
       if (isComplete) throw endedByServer();
       silence = setTimeout(abortSilent, SILENCE_MS);
     }

@@ -7,7 +7,7 @@ const SWEEP_EVERY = 200;
 /** Applies the events of a project's feed to the cache: read states, and the unread count. */
 export class Intake {
   readonly #cache: ApolloCache;
-  readonly #project: string | undefined;
+  readonly #projectId: string;
   #cursor: number | null = null;
   #readThrough = 0;
   #unread: number | null = null;
@@ -15,7 +15,7 @@ export class Intake {
 
   constructor(cache: ApolloCache, projectId: string) {
     this.#cache = cache;
-    this.#project = cache.identify({ __typename: 'Project', id: projectId });
+    this.#projectId = projectId;
   }
 
   /** The cursor at which the feed resumes after a break; null if it has not begun. */
@@ -55,27 +55,40 @@ export class Intake {
     this.#unread = event.unreadCount;
     const through = event.readThrough > this.#readThrough ? event.readThrough : 0;
     this.#readThrough = Math.max(this.#readThrough, event.readThrough);
-    markRead(cache, { ids: event.type === 'read' ? event.notificationIds : [], through });
+    if (event.type === 'read') markRead(cache, event.notificationIds);
+    if (through > 0) markReadThrough(cache, this.#projectId, through);
   }
 
   /** Writes the feed's unread count to the cache, replacing an older one from a query's response. */
   settle(): void {
     const unread = this.#unread;
-    if (unread !== null) this.#cache.modify({ id: this.#project, fields: { unreadNotificationCount: () => unread } });
+    if (unread === null) return;
+    const id = toProjectKey(this.#cache, this.#projectId);
+    this.#cache.modify({ id, fields: { unreadNotificationCount: () => unread } });
   }
 }
 
-/** Marks cached notifications as read: the given ids, and all up to the sequence number `through` (0: none). */
-export function markRead(cache: ApolloCache, { ids, through }: { readonly ids: readonly string[]; readonly through: number }): void {
-  const mark = (id: string | undefined) => cache.modify({ id, fields: { read: () => true } });
-  for (const id of ids) mark(cache.identify({ __typename: 'Notification', id }));
-  if (through === 0) return;
-  for (const [id, { sequence = Number.POSITIVE_INFINITY }] of listUnread(cache)) if (sequence <= through) mark(id);
+/** Marks cached notifications as read. */
+export function markRead(cache: ApolloCache, ids: readonly string[]): void {
+  for (const id of ids) mark(cache, cache.identify({ __typename: 'Notification', id }));
 }
+
+/** Marks the project's cached notifications as read up to a sequence number, which other projects have, too. */
+export function markReadThrough(cache: ApolloCache, projectId: string, through: number): void {
+  const key = toProjectKey(cache, projectId);
+  for (const [id, { project, sequence = Number.POSITIVE_INFINITY }] of listUnread(cache)) {
+    if (project?.__ref === key && sequence <= through) mark(cache, id);
+  }
+}
+
+const mark = (cache: ApolloCache, id: string | undefined) => cache.modify({ id, fields: { read: () => true } });
+
+const toProjectKey = (cache: ApolloCache, id: string) => cache.identify({ __typename: 'Project', id });
 
 interface CachedObject {
   readonly __typename?: string;
   readonly id?: string;
+  readonly project?: { readonly __ref: string } | null;
   readonly sequence?: number;
   readonly read?: boolean;
 }

@@ -163,6 +163,6 @@ async function queryReadStates(apollo: ApolloClient): Promise<void> {
     const variables = { ids: ids.slice(from, from + MAX_IDS_PER_QUERY) };
     const { data } = await apollo.query({ query: ReadQuery, variables, fetchPolicy: 'no-cache' });
     const read = data?.nodes?.flatMap((node) => (node?.__typename === 'Notification' && node.read ? [node.id] : [])) ?? [];
-    markRead(apollo.cache, { ids: read, through: 0 });
+    markRead(apollo.cache, read);
   }
 }

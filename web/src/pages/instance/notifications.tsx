@@ -30,6 +30,9 @@ const NotificationsQuery = graphql(`
             title
             created
             read
+            project {
+              id
+            }
           }
         }
       }

@@ -19,9 +19,9 @@ export interface News extends State {
 }
 
 /** A list of notifications that grows at its top while it is scrolled there. */
-export function useArrivals(list: Endless<Row>, filter: Filter, isAtTop: () => boolean): News {
+export function useArrivals(projectId: string, list: Endless<Row>, filter: Filter, isAtTop: () => boolean): News {
   const { cache } = useApolloClient();
-  const arrivals = useMemo(() => new Arrivals(cache as InMemoryCache), [cache]);
+  const arrivals = useMemo(() => new Arrivals(cache as InMemoryCache, projectId), [cache, projectId]);
   const state = useSyncExternalStore(arrivals.watch, arrivals.read);
   const top = list.first?.sequence ?? 0;
   const { refresh } = list;

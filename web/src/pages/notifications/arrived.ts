@@ -46,12 +46,14 @@ const emptyState: State = {
 export class Arrivals {
   #state = emptyState;
   readonly #cache: InMemoryCache;
+  readonly #projectId: string;
   readonly #sequences = new Map<string, number>();
   readonly #watchers = new Set<() => void>();
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(cache: InMemoryCache) {
+  constructor(cache: InMemoryCache, projectId: string) {
     this.#cache = cache;
+    this.#projectId = projectId;
   }
 
   readonly watch = (watcher: () => void) => {
@@ -75,7 +77,8 @@ export class Arrivals {
       return this.#set({ newest, missed: missed + 1, missedUnread: missedUnread + unread, lastMissed: sequence, isFull });
     }
     const { id, kind, severity, title, created, read } = notification;
-    const data = { __typename: 'Notification', id, sequence, kind, severity, title, created, read } as never;
+    const project = { __typename: 'Project', id: this.#projectId };
+    const data = { __typename: 'Notification', id, sequence, kind, severity, title, created, read, project } as never;
     // `writeFragment` makes the cache retain the object until it is released.
     this.#cache.writeFragment({ fragment: NotificationRow, data });
     this.#sequences.set(id, sequence);

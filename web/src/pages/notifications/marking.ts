@@ -3,7 +3,7 @@ import { useCallback, useState } from 'react';
 import { graphql, type ResultOf, type VariablesOf } from '../../graphql/graphql.ts';
 import { randomKey } from '../../graphql/key.ts';
 import { type Failure, toFailure } from '../../graphql/link.ts';
-import { markRead } from '../../live/intake.ts';
+import { markRead, markReadThrough } from '../../live/intake.ts';
 import { formatNumber } from '../../parts/format.ts';
 import { useToast } from '../../parts/toast.tsx';
 import { useDesk } from '../../session/desk.tsx';
@@ -112,7 +112,10 @@ export function useMarking(projectId: string): Marking {
         mutation: MarkReadMutation,
         variables: { input },
         optimisticResponse: { markNotificationsRead: expected } as never,
-        update: (cache) => markRead(cache, { ids, through: through ?? 0 }),
+        update: (cache) => {
+          markRead(cache, ids);
+          if (through !== null) markReadThrough(cache, projectId, through);
+        },
       });
       return data?.markNotificationsRead?.marked ?? 0;
     },

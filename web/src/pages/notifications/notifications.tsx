@@ -60,7 +60,7 @@ function Feed({ projectId, filter, marking, table, onKinds }: FeedProps) {
     field: 'notifications',
     pick: ({ project }) => project?.notifications,
   });
-  const news = useArrivals(read, filter, () => (table.current?.scrollTop ?? 0) < 1);
+  const news = useArrivals(projectId, read, filter, () => (table.current?.scrollTop ?? 0) < 1);
   const kinds = JSON.stringify(listKinds(news.list));
   useEffect(() => onKinds(JSON.parse(kinds)), [onKinds, kinds]);
   const opened = get('open');

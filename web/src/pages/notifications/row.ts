@@ -10,6 +10,9 @@ export const NotificationRow = graphql(`
     title
     created
     read
+    project {
+      id
+    }
   }
 `);
 

@@ -21,6 +21,9 @@ const NewestQuery = graphql(`
           title
           created
           read
+          project {
+            id
+          }
         }
       }
     }
@@ -48,7 +51,8 @@ export function Newest({ projectId }: { projectId: string }) {
     client.cache.updateQuery({ query: NewestQuery, variables: { id: projectId } }, (before) => {
       if (!before?.project || before.project.notifications.nodes.some(({ id }) => id === event.notification.id)) return before;
       const { id, severity, title, created, read } = event.notification;
-      const node = { __typename: 'Notification', id, sequence: event.sequence, severity, title, created, read } as never;
+      const project = { __typename: 'Project', id: projectId };
+      const node = { __typename: 'Notification', id, sequence: event.sequence, severity, title, created, read, project } as never;
       const { notifications } = before.project;
       return {
         ...before,
