@@ -60,7 +60,8 @@ const { version } = JSON.parse(readFileSync(new URL('package.json', packageRoot)
 function createWaitPrinter(): (wait: DatabaseWait) => void {
   let isSaid = false;
   return ({ server, cause, secondsLeft }) => {
-    if (!isSaid) console.error(`Waiting for PostgreSQL at ${server}, for at most ${secondsLeft} s: ${cause}`);
+    const limit = secondsLeft === null ? '' : `, for at most ${secondsLeft} s`;
+    if (!isSaid) console.error(`Waiting for PostgreSQL at ${server}${limit}: ${cause}`);
     isSaid = true;
   };
 }

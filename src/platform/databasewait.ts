@@ -16,14 +16,14 @@ export interface DatabaseWait {
   /** Null where only the caller knows it. */
   readonly server: string | null;
   readonly cause: string;
-  /** For how much longer it waits at most. */
-  readonly secondsLeft: number;
+  /** For how much longer it waits at most; null for a wait without a limit. */
+  readonly secondsLeft: number | null;
 }
 
 /** Logs what a start waits for, without the stack of the failure, which says nothing more. */
 export function logWait(log: Logger): (wait: DatabaseWait) => void {
   return ({ server, cause, secondsLeft }) =>
-    log.warn({ server: server ?? undefined, cause, seconds_left: secondsLeft }, 'waiting for the database');
+    log.warn({ server: server ?? undefined, cause, seconds_left: secondsLeft ?? undefined }, 'waiting for the database');
 }
 
 /** The callbacks by which an attempt to reach the database reports before it ends. */
@@ -32,6 +32,8 @@ export interface Attempt {
   readonly onSilence: () => void;
   /** A part of the work is done, and need not be done again: the minute begins anew. */
   readonly onProgress: () => void;
+  /** Another process migrates the database, which may take long: the minute begins anew. */
+  readonly onQueued: () => void;
 }
 
 /**
@@ -44,16 +46,21 @@ export async function retryUntilDatabaseAnswers<Result>(
 ): Promise<Result> {
   let deadline = performance.now() + START_TIMEOUT_MS;
   let reportedAt = Number.NEGATIVE_INFINITY;
-  const reportSometimes = (cause: string) => {
+  const reportSometimes = (cause: string, isLimited = true) => {
     const now = performance.now();
     if (now - reportedAt < WAIT_LINES_INTERVAL_MS) return;
     reportedAt = now;
-    report({ server: null, cause, secondsLeft: Math.max(0, Math.round((deadline - now) / 1000)) });
+    report({ server: null, cause, secondsLeft: isLimited ? Math.max(0, Math.round((deadline - now) / 1000)) : null });
+  };
+  const extend = () => {
+    deadline = performance.now() + START_TIMEOUT_MS;
   };
   const attempt: Attempt = {
     onSilence: () => reportSometimes('no answer'),
-    onProgress() {
-      deadline = performance.now() + START_TIMEOUT_MS;
+    onProgress: extend,
+    onQueued() {
+      extend();
+      reportSometimes('another process is migrating the database', false);
     },
   };
   for (;;) {

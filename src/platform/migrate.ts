@@ -33,6 +33,12 @@ const LIMIT_LOCK_WAITS = `
 const CHECK_CLIENT = `
   DO $$ BEGIN SET LOCAL client_connection_check_interval = '1s'; EXCEPTION WHEN OTHERS THEN NULL; END $$`;
 
+/** A migration whose process is frozen, or whose network is gone, would hold up every start: between its statements is no pause. */
+const LIMIT_PAUSES = "SET LOCAL idle_in_transaction_session_timeout = '1min'";
+
+/** After this time behind another process, and as often, the caller is told of the wait. */
+const WAIT_INTERVAL_MS = 1_000;
+
 /** The ledger of `prisma migrate`, whose commands then find what is applied. Its `deploy` takes another lock than this module. */
 const LEDGER = `
   CREATE TABLE IF NOT EXISTS _prisma_migrations (
@@ -49,10 +55,13 @@ const LEDGER = `
 /**
  * Applies the missing migrations of prisma/migrations, each in a transaction of its own, under a lock that makes other replicas
  * wait. `prisma migrate deploy` needs an engine that is downloaded, and cannot reach PGlite. Returns the names of those that this
- * call has applied. `onProgress` is called after each, also after those that another replica has applied meanwhile. Throws an
- * OperatorError where an applied migration was changed afterwards.
+ * call has applied. `onProgress` is called after each, also after those that another replica has applied meanwhile, and `onQueued` every
+ * second in which another replica holds the lock. Throws an OperatorError where an applied migration was changed afterwards.
  */
-export async function migrate(connection: MigrationConnection, onProgress: () => void = () => {}): Promise<string[]> {
+export async function migrate(
+  connection: MigrationConnection,
+  { onProgress = () => {}, onQueued = () => {} }: { readonly onProgress?: () => void; readonly onQueued?: () => void } = {},
+): Promise<string[]> {
   const migrations = await readMigrations();
   const checksums = await readLedger(connection);
   const missing = migrations.filter(({ name }) => !checksums.has(name));
@@ -61,7 +70,7 @@ export async function migrate(connection: MigrationConnection, onProgress: () =>
     throw new OperatorError(`The migration ${changed.name} is not the one that this database has: it was made by another build.`);
   const applied: string[] = [];
   for (const migration of missing) {
-    if (await apply(connection, migration)) applied.push(migration.name);
+    if (await apply(connection, migration, onQueued)) applied.push(migration.name);
     onProgress();
   }
   return applied;
@@ -83,7 +92,7 @@ async function hasLedger(connection: MigrationConnection): Promise<boolean> {
 }
 
 /** Returns false where another replica has applied the migration. The lock ends with the transaction, also behind a pooler. */
-async function apply(connection: MigrationConnection, { name, script, checksum }: Migration): Promise<boolean> {
+async function apply(connection: MigrationConnection, { name, script, checksum }: Migration, onQueued: () => void): Promise<boolean> {
   await connection.runScript('BEGIN');
   try {
     // A role may have limits that are meant for requests; PostgreSQL has the second one since version 17.
@@ -93,7 +102,9 @@ async function apply(connection: MigrationConnection, { name, script, checksum }
       [],
     );
     await connection.runScript(CHECK_CLIENT);
-    await connection.query('SELECT pg_advisory_xact_lock($1)', [LOCK_KEY]);
+    await connection.runScript(LIMIT_PAUSES);
+    const queued = setInterval(onQueued, WAIT_INTERVAL_MS);
+    await connection.query('SELECT pg_advisory_xact_lock($1)', [LOCK_KEY]).finally(() => clearInterval(queued));
     // A statement that waits for a table holds up all that come after it, also those that only read.
     await connection.query(LIMIT_LOCK_WAITS, []);
     // IF NOT EXISTS alone requires the privilege to create tables even where the table exists.

@@ -68,7 +68,7 @@ function poolDriver(pool: Pool): Driver {
  * as far as this version of PostgreSQL has them. Throws an OperatorError for a database that is not in UTF8, or whose sessions run
  * without triggers, and for a role that lacks one of the rights.
  */
-async function migratePostgres(url: string, rights: readonly Right[], { onSilence, onProgress }: Attempt): Promise<string> {
+async function migratePostgres(url: string, rights: readonly Right[], { onSilence, onProgress, onQueued }: Attempt): Promise<string> {
   const client = await connect(url, onSilence);
   try {
     const question: pg.QueryConfig & Pick<pg.ClientConfig, 'query_timeout'> = {
@@ -86,7 +86,7 @@ async function migratePostgres(url: string, rights: readonly Right[], { onSilenc
       );
     const runScript = async (sql: string) => void (await client.query(sql));
     const query = async (sql: string, values: readonly unknown[]) => (await client.query(sql, [...values])).rows;
-    await migrate({ runScript, query }, onProgress);
+    await migrate({ runScript, query }, { onProgress, onQueued });
     await requireRights(query, rights);
     return transactionTimeout === null ? sessionOptions : `${sessionOptions} -c transaction_timeout=0`;
   } finally {

@@ -302,7 +302,7 @@ it.runIf('server' in origin)('a role that is refused after the start loses no co
   await execute(origin.server, `DROP ROLE ${role}`);
 });
 
-it.runIf('server' in origin)('a migration whose connection is lost while it waits for another one begins again', async () => {
+it.runIf('server' in origin)('a migration that waits for another one says so, and begins again where its connection is lost', async () => {
   if (!('server' in origin)) return;
   const name = `${origin.template}_lost`;
   await execute(origin.server, `CREATE DATABASE ${name}`);
@@ -310,7 +310,11 @@ it.runIf('server' in origin)('a migration whose connection is lost while it wait
   const other = await connectTo(url);
   await other.query(`SELECT pg_advisory_lock(${LOCK_KEY})`);
   const lifecycle = new Lifecycle();
-  const opening = openDatabase({ dataDir: tmpdir(), database: { url, poolSize: 1 } }, lifecycle, { log: createLogger('silent') });
+  const waits: DatabaseWait[] = [];
+  const onWait = (wait: DatabaseWait) => void waits.push(wait);
+  const opening = openDatabase({ dataDir: tmpdir(), database: { url, poolSize: 1 } }, lifecycle, { onWait });
+  const cause = 'another process is migrating the database';
+  await expect.poll(() => waits, { timeout: 5_000 }).toEqual([{ server: describeServer(new URL(url)), cause, secondsLeft: null }]);
   const cut = `SELECT application_name AS of, pg_terminate_backend(pid) AS done FROM pg_stat_activity WHERE datname = '${name}' AND wait_event = 'advisory'`;
   await expect.poll(() => execute(origin.server, cut)).toEqual([{ of: 'portico migration', done: true }]);
   await other.end();

@@ -135,6 +135,19 @@ describe('migrate', () => {
     expect(await readLedger()).toEqual(applied);
   });
 
+  test('lets PostgreSQL end it after a minute in which its process sends nothing', async () => {
+    const limits = new Set<unknown>();
+    await migrate({
+      ...connection,
+      runScript: async (sql) => {
+        const [row] = await connection.query("SELECT current_setting('idle_in_transaction_session_timeout') AS pause", []);
+        if (sql.includes('CREATE TABLE')) limits.add(row?.pause);
+        return connection.runScript(sql);
+      },
+    });
+    expect([...limits]).toEqual(['1min']);
+  });
+
   test('ignores the limits that the session has for requests', async () => {
     const limits = ['statement_timeout', 'transaction_timeout'];
     const known = await connection.query('SELECT name FROM pg_settings WHERE name = ANY ($1)', [limits]);
