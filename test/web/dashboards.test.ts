@@ -293,6 +293,12 @@ it('shows both versions of a conflict, and saves the choices of the second user'
   expect(await findBarriers(other)).toEqual([]);
   await other.emulateMedia({ colorScheme: 'dark' });
   expect(await findBarriers(other)).toEqual([]);
+  // Nor are the choices lost by looking at the draft between them.
+  await other.goBack();
+  await other.getByRole('button', { name: 'Look at both' }).click();
+  await other.getByText('Everything is chosen.').waitFor();
+  expect(await part(/ram/).getByRole('radio', { name: 'Take theirs' }).isChecked()).toBe(true);
+  await expect.poll(() => part(/net/).locator('.cm-content').textContent()).toContain('Traffic of both');
 
   // Somebody is quicker once more.
   await patch(id, { description: 'Quicker' });

@@ -574,6 +574,28 @@ describe('keys', () => {
     await page.getByRole('dialog').waitFor({ state: 'detached' });
   });
 
+  it('wait to be seen where their page was left before they were made', async () => {
+    const [held, release] = hold();
+    const stop = await intercept('CreateApiKey', async (route) => {
+      await held;
+      await route.continue();
+    });
+    await page.goto(`${desk.baseUrl}/keys`);
+    await page.getByLabel('Name').fill('left alone');
+    await page.getByRole('button', { name: 'Make the key' }).click();
+    // The button keeps the focus while the key is being made.
+    expect(await focused()).toBe('Make the key');
+    await page.getByRole('link', { name: 'Developers' }).click();
+    await page.waitForURL(/developers/);
+    release();
+    await page.getByText('The key left alone is made, and waits').waitFor();
+    await page.goBack();
+    await page.locator('.shown-key code').getByText(/^sk-/).waitFor();
+    await page.getByRole('button', { name: 'I have it' }).click();
+    expect(await page.getByLabel('Name').inputValue()).toBe('');
+    await stop();
+  });
+
   it('return the focus from the question about a revocation to its button, or to the page without it', async () => {
     await page.getByLabel('Name').fill('to be kept');
     await page.getByRole('button', { name: 'Make the key' }).click();

@@ -1,3 +1,4 @@
+import type { Locator } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { Arrivals, countUnseen } from '../../web/src/pages/notifications/arrived.ts';
 import { type DeskTest, findBarriers, type Page, startDesk } from './support.ts';
@@ -29,6 +30,7 @@ const rows = (tab: Page) => tab.locator('.table-row');
 const row = (tab: Page, title: string) => rows(tab).filter({ hasText: title });
 const news = (tab: Page, text: string | RegExp) => tab.locator('.news').getByRole('button', { name: text });
 const opened = (tab: Page) => tab.getByRole('dialog', { name: 'Notification' });
+const hasFocus = (part: Locator) => part.evaluate((node) => node === document.activeElement);
 const scroll = (tab: Page, top: number) => tab.locator('.table').evaluate((table, to) => table.scrollTo({ top: to }), top);
 const open = async (tab: Page, search = '') => {
   await tab.goto(desk.baseUrl + desk.toPage(`notifications${search}`));
@@ -131,10 +133,30 @@ it('marks one as read, in both tabs and at the server', async () => {
   await row(page, 'Measured 19.').locator('.title').click();
   await opened(page).getByRole('button', { name: 'Mark as read' }).click();
   await opened(page).getByText('Read', { exact: true }).waitFor();
+  expect(await hasFocus(opened(page))).toBe(true);
   await expectUnread(before - 1);
   for (const tab of tabs()) await expect.poll(() => row(tab, 'Measured 19.').getAttribute('class')).not.toContain('unread');
   await page.keyboard.press('Escape');
   await opened(page).waitFor({ state: 'detached' });
+});
+
+it('shows an error with the notification that it is about, and with no other', async () => {
+  await page.route('**/graphql', (route) =>
+    route.request().postData()?.includes(' MarkRead(')
+      ? route.fulfill({ json: { errors: [{ message: 'Not now.', extensions: { code: 'permission_denied' } }], data: null } })
+      : route.fallback(),
+  );
+  await row(page, 'Measured 18.').locator('.title').click();
+  await opened(page).getByRole('button', { name: 'Mark as read' }).click();
+  await opened(page).getByText('Not now.').waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByText('Not marked: Not now.').waitFor();
+  await row(page, 'Measured 17.').locator('.title').click();
+  await opened(page).getByRole('heading', { name: 'Measured 17.' }).waitFor();
+  await opened(page).getByText('Not now.').waitFor({ state: 'detached' });
+  await page.keyboard.press('Escape');
+  await opened(page).waitFor({ state: 'detached' });
+  await page.unroute('**/graphql');
 });
 
 it('marks the current one and the selected ones by the keyboard', async () => {
@@ -265,6 +287,11 @@ it('keeps its filters in the address, counts the hidden arrivals, and marks only
   expect(await page.evaluate(() => document.activeElement?.textContent?.trim())).toBe('critical');
   await page.getByLabel('Kind').fill('test.loud');
   await page.getByLabel('Kind').press('Enter');
+  await expect.poll(() => hasFocus(page.locator('.chosen-kind'))).toBe(true);
+  await page.keyboard.press('Enter');
+  await expect.poll(() => hasFocus(page.getByLabel('Kind'))).toBe(true);
+  await page.getByLabel('Kind').fill('test.loud');
+  await page.getByLabel('Kind').press('Enter');
   const address = desk.baseUrl + desk.toPage('notifications?unread=true&severity=critical&kind=test.loud');
   await page.waitForURL(address);
   await page.reload();
@@ -289,7 +316,7 @@ it('keeps its filters in the address, counts the hidden arrivals, and marks only
 });
 
 it('counts the unread ones of the arrivals that are not shown', () => {
-  const arrivals = new Arrivals({ writeFragment() {}, release() {} } as never);
+  const arrivals = new Arrivals({ writeFragment() {}, release() {} } as never, 'p');
   const add = (sequence: number, isRead: boolean, isShown: boolean, isAtTop: boolean) =>
     arrivals.add({ sequence, notification: { id: `${sequence}`, read: isRead } } as never, { isShown, isAtTop });
   add(1, true, false, true);
@@ -306,9 +333,30 @@ it('counts the unread ones of the arrivals that are not shown', () => {
   expect([arrivals.read().missed, countUnseen(arrivals.read())]).toEqual([1, 2]);
 });
 
+it('does not count as new what a list contains that was loaded before the feed came back', () => {
+  const arrivals = new Arrivals({ writeFragment() {}, release() {} } as never, 'p');
+  arrivals.reach(8);
+  for (const sequence of [7, 8, 9]) {
+    arrivals.add({ sequence, notification: { id: `${sequence}`, read: false } } as never, { isShown: true, isAtTop: false });
+  }
+  expect([arrivals.read().missed, arrivals.read().newest]).toEqual([1, 9]);
+});
+
+it('gives the focus to the list where the button for the selected ones goes', async () => {
+  await publish('To be selected.');
+  const before = await countUnread();
+  await row(page, 'To be selected.').getByRole('checkbox').check();
+  await page.getByRole('button', { name: 'Mark 1 selected as read' }).click();
+  await expectUnread(before - 1);
+  expect(await hasFocus(page.locator('.table'))).toBe(true);
+});
+
 it('marks all as read', async () => {
-  await page.getByRole('button', { name: 'Mark all as read' }).click();
+  const all = page.getByRole('button', { name: 'Mark all as read' });
+  await all.click();
   await expectUnread(0);
+  expect(await hasFocus(all)).toBe(true);
+  expect(await all.isDisabled()).toBe(true);
   for (const tab of tabs()) await expect.poll(() => tab.locator('.table-row.unread').count()).toBe(0);
   await page.getByText('All are read').waitFor();
 });

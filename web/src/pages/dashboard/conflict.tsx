@@ -1,24 +1,39 @@
-import { useEffect, useMemo, useRef, useState } from 'react';
+import { type RefObject, useEffect, useMemo, useRef, useState } from 'react';
 import { formatNumber } from '../../parts/format.ts';
 import { type Content, type Draft, problemOf, type Saved } from './content.ts';
 import { assemble, type Choice, type Choices, isSame, type Part, partsOf, propose } from './merge.ts';
 import { Choosing } from './part.tsx';
 
+/** What has been chosen between two versions. */
+export interface Comparison {
+  readonly base: number;
+  readonly theirs: number;
+  readonly choices: Choices;
+}
+
 interface ConflictProps {
   readonly draft: Draft;
   readonly theirs: Saved;
+  /** Where the choices are kept while the draft is looked at instead. */
+  readonly kept: RefObject<Comparison | null>;
   readonly isSaving: boolean;
   onSave(base: Saved, mine: Content): void;
   onBack(): void;
 }
 
 /** Resolves an edit conflict: both versions side by side, with a choice for each part that differs. */
-export function Conflict({ draft, theirs: latest, isSaving, onSave, onBack }: ConflictProps) {
+export function Conflict({ draft, theirs: latest, kept, isSaving, onSave, onBack }: ConflictProps) {
   // Their version is fixed while choosing; a still newer one is detected on saving.
   const [theirs] = useState(latest);
   const { base, mine } = draft;
   const parts = useMemo(() => partsOf(base, mine, theirs), [base, mine, theirs]);
-  const [choices, setChoices] = useState<Choices>(() => Object.fromEntries(parts.map((part) => [part.key, propose(part)])));
+  const [choices, setChoices] = useState<Choices>(() => {
+    const before = kept.current?.base === base.version && kept.current.theirs === theirs.version ? kept.current.choices : {};
+    return { ...Object.fromEntries(parts.map((part) => [part.key, propose(part)])), ...before };
+  });
+  useEffect(() => {
+    kept.current = { base: base.version, theirs: theirs.version, choices };
+  }, [kept, base.version, theirs.version, choices]);
   const differing = parts.filter((part) => !isSame(part));
   const same = parts.filter(isSame);
   const undecided = differing.filter(({ key }) => !choices[key]);

@@ -20,6 +20,7 @@ export function Editing({ draft, isDirty, isSaving, failure, onChange, onSave, o
   const errors = failure?.fields ?? {};
   const isJson = problemOf(mine.widgets) === null;
   const canSave = isDirty && isJson && !isSaving;
+  const canDiscard = isDirty && !isSaving;
   const form = useRef<HTMLFormElement>(null);
   useSaveKey(() => form.current?.requestSubmit());
   const submit = (event: FormEvent) => {
@@ -63,7 +64,7 @@ export function Editing({ draft, isDirty, isSaving, failure, onChange, onSave, o
         <button type="submit" className="button primary" aria-disabled={!canSave}>
           {isSaving ? 'Saving …' : 'Save'}
         </button>
-        <button type="button" className="button" disabled={!isDirty || isSaving} onClick={onDiscard}>
+        <button type="button" className="button" aria-disabled={!canDiscard} onClick={() => canDiscard && onDiscard()}>
           Discard changes
         </button>
         <span role="status">

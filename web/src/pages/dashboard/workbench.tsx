@@ -1,9 +1,9 @@
-import { type ReactNode, useEffect, useMemo, useState } from 'react';
+import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react';
 import { useAddress } from '../../parts/address.ts';
 import { formatNumber } from '../../parts/format.ts';
 import { useToast } from '../../parts/toast.tsx';
 import { openUnsent } from '../../session/unsent.ts';
-import { Conflict } from './conflict.tsx';
+import { type Comparison, Conflict } from './conflict.tsx';
 import { type Content, changedFields, type Draft, draftOf, problemOf, type Saved } from './content.ts';
 import { type Dashboard, type Place, savedOf } from './document.ts';
 import { Editing } from './form.tsx';
@@ -30,6 +30,7 @@ export function Workbench({ place, viewerId, dashboard, facts, refetch }: Workbe
   const { draft, write, begin, settle, forget, isDirty, isOlder } = useDraft(`${viewerId}/${place.id}`, server);
   const { save, isOwn, isSaving, failure, forgive } = useSaving(place);
   const isJson = problemOf(draft.mine.widgets) === null;
+  const comparison = useRef<Comparison | null>(null);
   const isComparing = address.get('compare') !== null && isDirty && isOlder && isJson;
   const compare = (isOn: boolean) => {
     if (isOn !== (address.get('compare') !== null)) address.set({ compare: isOn ? '' : null });
@@ -64,6 +65,7 @@ export function Workbench({ place, viewerId, dashboard, facts, refetch }: Workbe
           key={`${draft.base.version}`}
           draft={draft}
           theirs={server}
+          kept={comparison}
           isSaving={isSaving}
           onSave={(base: Saved, mine: Content) => attempt({ base, mine })}
           onBack={() => compare(false)}

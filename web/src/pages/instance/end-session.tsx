@@ -20,6 +20,7 @@ export function EndSession({ project, instance, session, onClose, onEnded }: End
   const finalFocus = useRef<HTMLElement | null>(null);
   const who = session.user?.name || session.userEmail;
   const confirm = async () => {
+    if (loading) return;
     // An error is shown below.
     if (!(await end({ projectId: project.id, organizationId: project.organizationId, session }))) return;
     onEnded();
@@ -42,7 +43,7 @@ export function EndSession({ project, instance, session, onClose, onEnded }: End
         </p>
       )}
       <div className="actions">
-        <button type="button" className="button danger" disabled={loading} onClick={confirm}>
+        <button type="button" className="button danger" aria-disabled={loading} onClick={confirm}>
           End the session
         </button>
         <DialogDismiss className="button">Let it run</DialogDismiss>

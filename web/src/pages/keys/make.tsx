@@ -5,7 +5,9 @@ import { randomKey } from '../../graphql/key.ts';
 import { type Failure, isUncertain, toFailure } from '../../graphql/link.ts';
 import { CopyButton } from '../../parts/copy.tsx';
 import { formatExact, formatNumber } from '../../parts/format.ts';
+import { useMounted } from '../../parts/mounted.ts';
 import { Problem } from '../../parts/states.tsx';
+import { useToast } from '../../parts/toast.tsx';
 import { useEnded } from '../../session/ended.ts';
 import { openUnsent } from '../../session/unsent.ts';
 
@@ -36,11 +38,17 @@ const nothing: Content = { name: '', day: '' };
 /** The input that this tab's viewers have typed, by viewer: it survives signing in again. */
 const unsent = openUnsent<Content>('key');
 
+/** The keys, by viewer, that were made after their page had been left: they are shown when it is opened again. */
+const unseen = new Map<string, Made>();
+
 /** Creates a key, and shows it once. */
 export function MakeKey({ viewerId, onMade }: { viewerId: string; onMade(): void }) {
-  // The response bypasses the cache: the key is only in this component's state, until it is dismissed.
+  // The response bypasses the cache: the key is only in this component's state, until it is dismissed, or waits to be seen.
   const [create, { loading }] = useMutation(CreateApiKey, { fetchPolicy: 'no-cache' });
-  const [made, setMade] = useState<Made | null>(null);
+  const [made, setMade] = useState<Made | null>(() => unseen.get(viewerId) ?? null);
+  useEffect(() => void unseen.delete(viewerId), [viewerId]);
+  const toast = useToast();
+  const isMounted = useMounted();
   const [failure, setFailure] = useState<Failure | null>(null);
   const [content, setContent] = useState(() => unsent.get(viewerId) ?? nothing);
   const { name, day } = content;
@@ -55,14 +63,22 @@ export function MakeKey({ viewerId, onMade }: { viewerId: string; onMade(): void
   };
   const make = async (event: FormEvent) => {
     event.preventDefault();
+    if (loading) return;
     setFailure(null);
     try {
       const input = { name: name.trim(), idempotencyKey: idempotencyKey.current, ...(day && { expires: endOf(day) }) };
       const { data } = await create({ variables: { input } });
       if (!data?.createApiKey) return;
       idempotencyKey.current = randomKey();
-      setMade({ name: data.createApiKey.apiKey.name, key: data.createApiKey.key });
-      unsent.delete(viewerId);
+      const next = { name: data.createApiKey.apiKey.name, key: data.createApiKey.key };
+      // Whoever has left the page may be writing another one already.
+      if (isMounted() || unsent.get(viewerId) === content) unsent.delete(viewerId);
+      if (!isMounted()) {
+        unseen.set(viewerId, next);
+        toast(`The key ${next.name} is made, and waits on the page of the keys.`);
+        return onMade();
+      }
+      setMade(next);
       setContent(nothing);
       onMade();
     } catch (error) {
@@ -108,7 +124,7 @@ export function MakeKey({ viewerId, onMade }: { viewerId: string; onMade(): void
         </small>
         <FieldErrors id="key-end-error" messages={expiresErrors} />
       </div>
-      <button type="submit" className="button primary" disabled={loading}>
+      <button type="submit" className="button primary" aria-disabled={loading}>
         Make the key
       </button>
       {failure && <Refusal failure={failure} />}

@@ -40,6 +40,7 @@ export function RevokeDialog({ apiKey: { id, name, hint, lastUsed }, onClose, on
   const finalFocus = useRef<HTMLElement | null>(null);
   const key = useRef(randomKey());
   const confirm = async () => {
+    if (loading) return;
     try {
       await revoke({ variables: { input: { id, idempotencyKey: key.current } } });
     } catch (error) {
@@ -65,7 +66,7 @@ export function RevokeDialog({ apiKey: { id, name, hint, lastUsed }, onClose, on
       <p>Its last use: {lastUsed ? <Time value={lastUsed} /> : 'never'}.</p>
       {failure && <Problem failure={failure} />}
       <div className="actions revoke-actions">
-        <button type="button" className="button danger" disabled={loading} onClick={confirm}>
+        <button type="button" className="button danger" aria-disabled={loading} onClick={confirm}>
           Revoke it
         </button>
         <DialogDismiss className="button">Keep it</DialogDismiss>

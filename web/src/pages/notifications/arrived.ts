@@ -50,6 +50,8 @@ export class Arrivals {
   readonly #sequences = new Map<string, number>();
   readonly #watchers = new Set<() => void>();
   #timer: ReturnType<typeof setTimeout> | undefined;
+  /** The list itself contains everything up to this sequence number. */
+  #reached = 0;
 
   constructor(cache: InMemoryCache, projectId: string) {
     this.#cache = cache;
@@ -70,6 +72,8 @@ export class Arrivals {
     const { ids, fresh, missed, missedUnread, hidden, hiddenUnread } = this.#state;
     const unread = notification.read ? 0 : 1;
     const newest = Math.max(sequence, this.#state.newest);
+    // A feed that comes back delivers what a list that was loaded meanwhile contains.
+    if (sequence <= this.#reached) return this.#set({ newest });
     if (!isShown) return this.#set({ newest, hidden: hidden + 1, hiddenUnread: hiddenUnread + unread });
     // A row cannot be shown above one that is missed.
     const isFull = isAtTop && (this.#state.isFull || ids.length >= MAX_ARRIVED);
@@ -89,6 +93,7 @@ export class Arrivals {
 
   /** The list itself contains everything up to this sequence number now. */
   reach(sequence: number): void {
+    this.#reached = Math.max(sequence, this.#reached);
     const { ids, missed, missedUnread, lastMissed, isFull } = this.#state;
     const left = ids.filter((id) => (this.#sequences.get(id) ?? 0) > sequence);
     // Sequence numbers have no gaps: not more than these can still be missing.

@@ -1,4 +1,4 @@
-import { type FormEvent, useId } from 'react';
+import { type FormEvent, useEffect, useId, useRef } from 'react';
 import { useAddress } from '../../parts/address.ts';
 import { toneOf } from '../../parts/badge.tsx';
 import { useDropUnknown } from '../../parts/filters.tsx';
@@ -24,10 +24,27 @@ export const noFilter = { unread: null, severity: null, kind: null } as const;
 /** The filters as chips; `kinds` are the suggestions. */
 export function Filters({ filter, kinds }: { filter: Filter; kinds: readonly string[] }) {
   const { set } = useAddress();
+  const chips = useRef<HTMLElement>(null);
+  const focus = (selector: string) => chips.current?.querySelector<HTMLElement>(selector)?.focus();
+  const isKindNext = useRef(false);
+  const setKind = (next: string | null) => {
+    isKindNext.current = true;
+    set({ kind: next });
+  };
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the control of another kind replaces the one that had the focus.
+  useEffect(() => {
+    if (isKindNext.current) focus('.chosen-kind, .kind-field');
+    isKindNext.current = false;
+  }, [filter.kind]);
+  const showAll = () => {
+    // This button goes, and the focus would be lost with it.
+    focus('.chip');
+    set(noFilter);
+  };
   useDropUnknown('severity', (value) => severities.some((severity) => severity === value));
   useDropUnknown('unread', (value) => value === 'true');
   return (
-    <search className="chips" aria-label="Filters">
+    <search ref={chips} className="chips" aria-label="Filters">
       <button
         type="button"
         className="chip"
@@ -48,14 +65,14 @@ export function Filters({ filter, kinds }: { filter: Filter; kinds: readonly str
         </button>
       ))}
       {filter.kind ? (
-        <button type="button" className="chip chosen-kind" aria-pressed="true" onClick={() => set({ kind: null })}>
+        <button type="button" className="chip chosen-kind" aria-pressed="true" onClick={() => setKind(null)}>
           <bdi>{filter.kind}</bdi> <span aria-hidden="true">×</span>
         </button>
       ) : (
-        <KindField kinds={kinds} onChoose={(kind) => set({ kind })} />
+        <KindField kinds={kinds} onChoose={setKind} />
       )}
       {isFiltered(filter) && (
-        <button type="button" className="chip" onClick={() => set(noFilter)}>
+        <button type="button" className="chip" onClick={showAll}>
           Show all
         </button>
       )}

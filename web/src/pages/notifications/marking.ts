@@ -142,6 +142,8 @@ export function useMarking(projectId: string): Marking {
     [toast, signOut],
   );
 
+  const forgetFailure = useCallback(() => setFailure(null), []);
+
   const isUnread = (id: string) => {
     const row = apollo.cache.readFragment({ fragment: NotificationRow, from: { __typename: 'Notification', id } });
     return row?.read !== true;
@@ -151,7 +153,7 @@ export function useMarking(projectId: string): Marking {
     unread,
     isBusy: busy > 0,
     failure,
-    forgetFailure: () => setFailure(null),
+    forgetFailure,
     markThese: (ids) =>
       run(async () => {
         const wanted = ids.filter(isUnread);

@@ -82,7 +82,11 @@ function Feed({ projectId, filter, marking, table, onKinds }: FeedProps) {
         marking={marking}
         selected={selected.size}
         isEmpty={news.list.count === 0}
-        onSelected={markSelected}
+        onSelected={() => {
+          // The button goes, and the focus would be lost with it.
+          table.current?.focus({ preventScroll: true });
+          markSelected();
+        }}
         onShown={() =>
           (filter.severity || filter.kind
             ? marking.markFiltered(filter, news.shownThrough)
@@ -131,6 +135,7 @@ interface ActionsProps {
 
 function Actions({ marking, selected, isEmpty, onSelected, onShown, onAll }: ActionsProps) {
   const { unread, isBusy, failure, forgetFailure } = marking;
+  const canMark = unread > 0 && !isBusy;
   return (
     <>
       <div className="actions">
@@ -142,13 +147,13 @@ function Actions({ marking, selected, isEmpty, onSelected, onShown, onAll }: Act
         <button
           type="button"
           className="button"
-          disabled={unread === 0 || isBusy || isEmpty}
+          aria-disabled={!canMark || isEmpty}
           title="All of this list, down to its end; not what has come since and is not shown"
-          onClick={onShown}
+          onClick={() => canMark && !isEmpty && onShown()}
         >
           Mark shown as read
         </button>
-        <button type="button" className="button" disabled={unread === 0 || isBusy} title="All of the project" onClick={onAll}>
+        <button type="button" className="button" aria-disabled={!canMark} title="All of the project" onClick={() => canMark && onAll()}>
           Mark all as read
         </button>
         <span className="unread-count">{unread === 0 ? 'All are read' : `${formatNumber(unread)} unread`}</span>

@@ -1,5 +1,5 @@
 import { Dialog, DialogDismiss, DialogHeading } from '@ariakit/react';
-import type { RefObject } from 'react';
+import { type MouseEvent, type RefObject, useEffect } from 'react';
 import { Link } from 'wouter';
 import { readExact, toJsonText, toPretty } from '../../graphql/exact.ts';
 import { graphql, type ResultOf } from '../../graphql/graphql.ts';
@@ -57,6 +57,11 @@ interface OpenedProps {
 
 /** One notification in full, beside the list. */
 export function Opened({ projectId, id, marking, back, onClose }: OpenedProps) {
+  const { forgetFailure } = marking;
+  useEffect(() => {
+    // An error from before is about another notification.
+    if (id !== null) forgetFailure();
+  }, [id, forgetFailure]);
   return (
     <Dialog
       className="dialog notification"
@@ -90,6 +95,11 @@ export function Opened({ projectId, id, marking, back, onClose }: OpenedProps) {
 function Content({ projectId, notification, marking }: { projectId: string; notification: Whole; marking: Marking }) {
   const { id, severity, title, kind, body, jsonText, created, read, sequence } = notification;
   const json = toPretty(readExact(toJsonText(jsonText)));
+  const mark = ({ currentTarget }: MouseEvent<HTMLElement>) => {
+    // The button goes, and the focus would be lost with it.
+    currentTarget.closest<HTMLElement>('[role="dialog"]')?.focus();
+    marking.markThese([id]);
+  };
   return (
     <article>
       <Badge value={severity} />
@@ -105,7 +115,7 @@ function Content({ projectId, notification, marking }: { projectId: string; noti
         {read ? (
           <span className="notification-read">Read</span>
         ) : (
-          <button type="button" className="button primary" onClick={() => marking.markThese([id])}>
+          <button type="button" className="button primary" onClick={mark}>
             Mark as read
           </button>
         )}

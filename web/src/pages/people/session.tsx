@@ -176,6 +176,7 @@ function End({ projectId, organizationId, session, onEnded }: EndProps) {
     );
   }
   const confirm = async () => {
+    if (loading) return;
     // What has the focus goes with the question.
     const dialog = question.current?.closest<HTMLElement>('[role="dialog"]');
     if (!(await end({ projectId, organizationId, session }))) return;
@@ -189,7 +190,7 @@ function End({ projectId, organizationId, session, onEnded }: EndProps) {
       </p>
       {error && <Problem failure={toFailure(error)} />}
       <div className="actions">
-        <button type="button" className="button danger" disabled={loading} onClick={confirm}>
+        <button type="button" className="button danger" aria-disabled={loading} onClick={confirm}>
           End it
         </button>
         <button type="button" className="button" onClick={() => setAsked(false)}>
