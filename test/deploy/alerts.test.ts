@@ -55,7 +55,8 @@ describe('deploy/alerts.yaml', () => {
     const lines = text.split('\n');
     for (const [selector, name, label = ''] of rules.join('').matchAll(/(portico_\w+)\{(\w+="[^"]*")\}/g)) {
       // A status and an error appear with their first response; the embedded database has no connections.
-      if (label.startsWith('status=') || name === 'portico_errors_total' || (name === 'portico_database_connections' && !isPostgres)) continue;
+      if (label.startsWith('status=') || name === 'portico_errors_total' || (name === 'portico_database_connections' && !isPostgres))
+        continue;
       expect(
         lines.some((line) => line.startsWith(`${name}{`) && line.includes(label)),
         selector,
