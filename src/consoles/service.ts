@@ -68,10 +68,10 @@ async function listAllSessions(
       ORDER BY one.project_id DESC, one.id DESC LIMIT ${limit})
       UNION ALL
       (SELECT one.id FROM console_sessions AS one
-      WHERE (NOT ${isEnded}::boolean OR one.ended IS NOT NULL)
-        AND (one.project_id, one.user_id, one.id) > (wanted.project_id, wanted.user_id, ${above}::uuid)
-        AND (one.project_id, one.user_id, one.id) < (wanted.project_id, wanted.user_id, ${below}::uuid)
-      ORDER BY one.project_id DESC, one.user_id DESC, one.id DESC LIMIT ${limit})
+      WHERE one.project_id = wanted.project_id AND (NOT ${isEnded}::boolean OR one.ended IS NOT NULL)
+        AND (one.user_id, one.id) > (wanted.user_id, ${above}::uuid)
+        AND (one.user_id, one.id) < (wanted.user_id, ${below}::uuid)
+      ORDER BY one.user_id DESC, one.id DESC LIMIT ${limit})
     ) AS listed
     CROSS JOIN LATERAL (SELECT * FROM console_sessions WHERE console_sessions.id = listed.id LIMIT 1) AS session
     ORDER BY session.id DESC`;

@@ -174,6 +174,28 @@ test('consoles use an index', async () => {
   expect(problems).toEqual([]);
 });
 
+test('a page of console sessions reads no more than its own, of many that others had', async () => {
+  const { database } = app.app;
+  const { project_id: projectId, instances } = app.demo;
+  await database.prisma.$executeRaw`
+    INSERT INTO console_sessions (id, project_id, instance_id, instance_name, user_id, user_email, kind, owner, ended, end_reason)
+    SELECT uuid_v7(), ${projectId}::uuid, ${instances.eligible}::uuid, 'x', id, 'x', 'serial', uuid_v7(), now(), 'idle'
+    FROM users, generate_series(1, 20)`;
+  await database.prisma.$executeRaw`ANALYZE console_sessions`;
+  const problems: string[] = [];
+  for (const as of ['owner', 'member'] as const) {
+    for (const args of ['first: 20', 'last: 20', 'first: 20, filter: { running: false }']) {
+      const query = `query ($id: ID!) { project(id: $id) { consoleSessions(${args}) { nodes { id } } } }`;
+      const work = async () => {
+        const { json } = await app.graphql(query, { id: projectId }, { as });
+        expect(json.data.project.consoleSessions.nodes).toHaveLength(20);
+      };
+      problems.push(...(await findProblems(`the sessions of the ${as} (${args})`, work)));
+    }
+  }
+  expect(problems).toEqual([]);
+});
+
 test('the check detects a scan, and counts the rows that are read and dropped', async () => {
   const { database } = app.app;
   const scan = await findProblems('scan', () => database.prisma.task.findMany({ where: { error: 'nothing like it' } }));
