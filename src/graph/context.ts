@@ -76,8 +76,8 @@ export interface Context extends ResponseContext {
   registerProjects(scopes: readonly ProjectScope[]): void;
   /** The scope of a project that the request has opened. Throws `not_found` if it has not. */
   findProject(projectId: string): ProjectScope;
-  /** The v1 route of the request; null for GraphQL, where clients write the documents. */
-  readonly route: string | null;
+  /** The v1 operation of the request; null for GraphQL, where clients write the documents. */
+  readonly v1Operation: string | null;
   /** Registers a callback that runs with the result of the operation before it is sent. */
   onResult(finish: FinishResult): void;
   /** Runs the callbacks; null if there are none. */
@@ -127,7 +127,7 @@ export type LoadMany<Key extends string, Args extends readonly unknown[], Value>
 
 export interface ContextSource
   extends ProjectSource,
-    Pick<Context, 'openLogger' | 'services' | 'viewer' | 'watchAccess' | 'renewCredential' | 'route'> {
+    Pick<Context, 'openLogger' | 'services' | 'viewer' | 'watchAccess' | 'renewCredential' | 'v1Operation'> {
   readonly recordWait?: Context['recordWait'];
   /** Receives what remains of the budget after more than one request was charged. */
   readonly recordAllowance?: (allowance: Allowance) => void;
@@ -165,7 +165,7 @@ export function createContext(source: ContextSource): Context {
     reserveDocument: null,
     renewCredential: source.renewCredential,
     onlyProject: source.onlyProject,
-    route: source.route,
+    v1Operation: source.v1Operation,
     recordWait: source.recordWait ?? (() => {}),
     async chargeRequests(requests) {
       const { userId } = requireViewer();

@@ -19,10 +19,10 @@ type Info = Pick<GraphQLResolveInfo, 'fieldName' | 'fieldNodes' | 'fragments' | 
  * the field and the other fields of the document are left out; so is the document of a v1 request, which is the server's own.
  * Defaults are left out, too: a release may add an input field that has one, and the requests from before stay the same.
  */
-export function describeRequest(info: Info, input: Readonly<Record<string, unknown>>, route: string | null): string {
+export function describeRequest(info: Info, input: Readonly<Record<string, unknown>>, v1Operation: string | null): string {
   const { idempotencyKey: _key, ...fields } = input;
   const type = info.parentType.getFields()[info.fieldName]?.args.find(({ name }) => name === 'input')?.type;
-  return canonicalJson([info.fieldName, type ? omitDefaults(type, fields) : fields, route ?? describeSelection(info)]);
+  return canonicalJson([info.fieldName, type ? omitDefaults(type, fields) : fields, v1Operation ?? describeSelection(info)]);
 }
 
 /** The texts of JSON values: a document may name the same large variable in many fields. */

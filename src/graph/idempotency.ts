@@ -72,7 +72,7 @@ async function performOnce<Outcome extends object>(
   const { userId } = context.requireViewer();
   if (projectId !== undefined) await context.openProject({ organizationId, projectId });
   checkSize?.();
-  const fingerprint = describeRequest(info, input, context.route);
+  const fingerprint = describeRequest(info, input, context.v1Operation);
   const stored = new StoredResponse<Outcome>(context.database, {
     userId,
     key,

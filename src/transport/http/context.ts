@@ -11,8 +11,12 @@ export interface ContextDependencies {
   readonly watch: RevocationWatcher;
 }
 
-/** The context of one HTTP request, whose access is watched while it streams. `route` is the name of a v1 operation. */
-export function openContext({ database, services, watch }: ContextDependencies, exchange: Exchange, route: string | null = null): Context {
+/** The context of one HTTP request, whose access is watched while it streams. `v1Operation` is the name of a v1 request’s operation. */
+export function openContext(
+  { database, services, watch }: ContextDependencies,
+  exchange: Exchange,
+  v1Operation: string | null = null,
+): Context {
   const { viewer, prefetched } = exchange;
   return createContext({
     database,
@@ -21,7 +25,7 @@ export function openContext({ database, services, watch }: ContextDependencies, 
     viewer,
     prefetched,
     onlyProject: null,
-    route,
+    v1Operation,
     renewCredential: async () => {
       if (!viewer) throw Fault.notAuthenticated();
       throw Fault.invalidRequest('A credential is renewed on the WebSocket that it opened.');

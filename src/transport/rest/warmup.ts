@@ -90,7 +90,7 @@ async function read(route: BoundRoute, sample: Sample, { pipeline, database, ser
       viewer,
       openLogger: () => log,
       onlyProject: null,
-      route: route.name,
+      v1Operation: route.name,
       renewCredential: throwUnused,
       watchAccess: throwUnused,
     });

@@ -195,7 +195,7 @@ export class SocketConnection implements Principal {
       services,
       viewer: this.viewer,
       onlyProject: this.onlyProject,
-      route: null,
+      v1Operation: null,
       recordWait,
       renewCredential: (token) => this.#renew(token),
       watchAccess: (project, subscription) => watch.add({ principal: this, project, subscription }),
