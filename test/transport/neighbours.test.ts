@@ -16,6 +16,7 @@ import { runUnlimited } from '../support/large.ts';
 import { seededRandom } from '../support/random.ts';
 import { openRawSocket, type RawSocket } from '../support/raw.ts';
 import { type Connection, openConnection } from '../support/sql.ts';
+import { openWire } from '../support/wire.ts';
 
 const json = { 'content-type': 'application/json' };
 const AT_ONCE = 8;
@@ -442,6 +443,23 @@ it('subscriptions are not operations under way, over server-sent events and on a
   await socket.until(({ id, type }) => id === 'query' && type === 'next');
   await executesOnly(0);
   expect(await readGauge('operations_waiting')).toBe(0);
+});
+
+it.each([
+  ['in chunks', ['Transfer-Encoding: chunked'], '1\r\n{\r\n1\r\n}\r\n0\r\n\r\n'],
+  ['with an encoding that changes nothing', ['Content-Encoding: identity', 'Content-Length: 2'], '{}'],
+])('a small body %s counts for its connection only until it has been read', async (_how, headers, body) => {
+  const wire = await openWire(portico.baseUrl);
+  closers.push(() => wire.socket.destroy());
+  const head = [
+    'POST /graphql HTTP/1.1',
+    'Host: x',
+    `Authorization: Bearer ${portico.demo.users.owner.token}`,
+    'Content-Type: application/json',
+  ];
+  wire.write(`${[...head, ...headers].join('\r\n')}\r\n\r\n${body}`.repeat(5));
+  expect((await wire.receive(5)).map(({ status }) => status)).toEqual(Array(5).fill(400));
+  expect(await readGauge('unread_bytes')).toBe(0);
 });
 
 /** A query with a response of six megabytes, more than the kernel takes from a server whose client does not read. */

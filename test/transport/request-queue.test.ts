@@ -234,6 +234,31 @@ it('a request that is parsed later is answered as it would be in any other place
   expect(upgrade).not.toHaveBeenCalled();
 });
 
+it('a response that its client has not read is sent to its end where the server stops meanwhile', async () => {
+  const sent: ServerResponse[] = [];
+  const part = Buffer.alloc(64 * 1024);
+  const { wire, server, baseUrl } = await open({ handler: (_request, response) => void sent.push(response.end(part)) });
+  const idle = await openWire(baseUrl);
+  idle.write(requests(1));
+  await idle.receive(1);
+  wire.socket.pause();
+  // Until the kernel takes no more.
+  while (!sent.at(-1)?.socket?.writableLength) {
+    const before = sent.length;
+    wire.write(requests(1));
+    await expect.poll(() => sent.length, { interval: 2 }).toBe(before + 1);
+  }
+  const closed = new Promise((resolve) => server.close(resolve));
+  const sweep = setInterval(() => server.closeIdleConnections(), 10);
+  closing.push(() => clearInterval(sweep));
+  await sleep(50);
+  wire.socket.resume();
+  const responses = await wire.receive(sent.length - 1);
+  expect(responses).toHaveLength(sent.length - 1);
+  // Then all are closed, as none is in use.
+  await closed;
+});
+
 it('closing all connections closes those that are not being read, too', async () => {
   const { wire, server } = await open({ handler: (request, response) => void (numberOf(request) < 0 && response.end()) });
   wire.write(requests(30));

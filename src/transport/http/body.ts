@@ -48,7 +48,11 @@ export async function readJsonObject(request: IncomingMessage, response: ServerR
   const encoding = given?.toLowerCase() || 'identity';
   if (encoding !== 'identity' && !decoders.has(encoding)) throw Fault.invalidRequest('The content encoding is not supported.');
   const body = await readBody(request);
-  if (encoding === 'identity' && body.bytes.length <= SMALL_BYTES) return parseObject(request, body.bytes, exchange);
+  if (encoding === 'identity' && body.bytes.length <= SMALL_BYTES) {
+    // A body whose length was not declared has been counted.
+    body.release();
+    return parseObject(request, body.bytes, exchange);
+  }
   return new Promise((resolve, reject) => {
     void largeBodies.run(exchange.turnKey, async () => {
       try {

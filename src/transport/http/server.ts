@@ -101,6 +101,9 @@ export function createHttpServer(dependencies: ServerDependencies): Server {
   return server;
 }
 
+/** The response that Node sends on a connection: null as soon as the system has taken all of it. */
+type RespondingSocket = Socket & { readonly _httpMessage?: ServerResponse | null };
+
 /** A server that closes all of its connections, also those that it has handed over. Node's own knows only those that it reads requests from. */
 class TrackingServer extends Server {
   readonly #open = new Set<Socket>();
@@ -112,6 +115,12 @@ class TrackingServer extends Server {
       this.#open.add(socket);
       socket.once('close', () => this.#open.delete(socket));
     });
+  }
+
+  /** Node takes a connection for idle whose response has been ended, though its client has yet to read it: meanwhile none is closed. */
+  override closeIdleConnections(): void {
+    for (const { _httpMessage: response } of this.#open as ReadonlySet<RespondingSocket>) if (response?.writableEnded) return;
+    super.closeIdleConnections();
   }
 
   override closeAllConnections(): void {
@@ -181,7 +190,7 @@ const READ_BYTES = 64 * 1024;
  * Notifies the response that is being sent that its connection accepts more. Node does that only until it has handed over the
  * connection, although earlier requests may not have been answered yet.
  */
-function forwardDrain(this: Socket & { readonly _httpMessage?: ServerResponse | null }): void {
+function forwardDrain(this: RespondingSocket): void {
   this._httpMessage?.emit('drain');
 }
 
