@@ -29,6 +29,14 @@ it('returns every text unchanged, from a client or from the database', () => {
   );
 });
 
+it.each([
+  ['escapes', `["${'\\n'.repeat(3_900_000)}"]`],
+  ['strings', `[${Array(2_600_000).fill('"a"').join()}]`],
+])('returns a text of eight million characters, as was stored before there was a limit, with many %s', (_of, json) => {
+  expect(JsonText.ofColumn(json).text === json).toBe(true);
+  expect(JsonText.ofColumn(` ${json}\n`).text === json).toBe(true);
+});
+
 it('reads a key as it is written, regardless of earlier texts', () => {
   // Since Node.js 23 `JSON.parse` may take an escaped key for that of an object before.
   const texts = ['{"a":1,"\\\\":2}', '{"a":1,"\\"":2}', '{"a":1,"\\n":2}', '{"a":1,"\\u0062":2}'];

@@ -3,6 +3,7 @@
 export const [QUOTE, BRACKET, BRACE, MINUS] = [0x22, 0x5b, 0x7b, 0x2d] as const;
 const [COLON, BACKSLASH, COMMA, POINT, ZERO] = [0x3a, 0x5c, 0x2c, 0x2e, 0x30] as const;
 const codeUnits = (text: string): ReadonlySet<number> => new Set([...text].map((character) => character.charCodeAt(0)));
+const spaces = codeUnits(' \t\r\n');
 export const separators = codeUnits(' \t\r\n,:');
 export const closers = codeUnits(']}');
 const numberUnits = codeUnits('0123456789.eE+-');
@@ -97,6 +98,22 @@ function isKey(text: string, end: number): boolean {
   let at = end;
   while (separators.has(text.charCodeAt(at)) && text.charCodeAt(at) !== COLON) at += 1;
   return text.charCodeAt(at) === COLON;
+}
+
+/** The text without the white space between its tokens. */
+export function removeSpace(text: string): string {
+  let compact = '';
+  let kept = 0;
+  for (let at = 0; at < text.length; ) {
+    const unit = text.charCodeAt(at);
+    if (unit === QUOTE) at = endOfString(text, at);
+    else if (spaces.has(unit)) {
+      compact += text.slice(kept, at);
+      at += 1;
+      kept = at;
+    } else at += 1;
+  }
+  return kept === 0 ? text : compact + text.slice(kept);
 }
 
 /** The end of the string whose opening quote is at `start`. */
