@@ -83,9 +83,15 @@ async function performOnce<Outcome extends object>(
     if (needsSession) context.requireSession();
     return stored.read((load) => context.openResponseBudget().read(info.path, load));
   };
+  const attempt = async () => (await performInTransaction(stored, context, perform)) ?? (await readStored());
+  const attemptAgain = async () => {
+    // A request with the key may be under way that has taken the last place, or the key has just become free.
+    await stored.awaitClaim();
+    return attempt();
+  };
   const content = isRepeatable
     ? ((await readStored()) ?? (await performAndStore(stored, () => perform(context))) ?? (await readStored()))
-    : ((await performInTransaction(stored, context, perform)) ?? (await readStored()));
+    : ((await attempt()) ?? (await attemptAgain()));
   if (!content) throw stored.quotaExceeded();
   if (content.kind === 'refusal') throw new Fault('conflict', content.detail, content.context && { context: content.context });
   const name = info.path.key;

@@ -59,6 +59,16 @@ export class StoredResponse<Outcome> {
     return this.#insert(query, null, false);
   }
 
+  /** Waits for a running transaction that has claimed the key, for which a claim without room does not. Stores nothing. */
+  async awaitClaim(): Promise<void> {
+    const undo = new Error('nothing is stored');
+    const claim = async (query: Query) => {
+      await this.#insert(query, null, true);
+      throw undo;
+    };
+    await this.database.transact(claim).catch((failure) => failure === undo || Promise.reject(failure));
+  }
+
   /** Stores the outcome of the work under a claimed key. */
   async storeOutcome(query: Query, outcome: Outcome): Promise<void> {
     await this.#update(query, { kind: 'outcome', outcome });

@@ -128,6 +128,27 @@ it('after a replica is killed between the commit and the response, the next one 
   expect(await countBoards('committed')).toBe(1);
 });
 
+it('a request waits for one with its key that has taken the last place, and gets its response', async () => {
+  const body = { name: 'the last place' };
+  const key = randomUUID();
+  await closeGate('NOT NEW.is_answered');
+  const earlier = create(first, key, body);
+  await until(async () => (await countWaiting('advisory')) === 1);
+  const [room] = (await database.query(`SELECT pg_get_functiondef('has_answer_room'::regproc) AS definition`)).rows;
+  await database.query(room.definition.replace(/AS \$function\$[^]*\$function\$/, 'AS $function$ SELECT false $function$'));
+  let hasAnswer = false;
+  const later = create(second, key, body).finally(() => (hasAnswer = true));
+  await until(async () => hasAnswer || (await countWaiting('transactionid')) === 1);
+  await openGate();
+  const response = await earlier;
+  expect(response?.status).toBe(201);
+  expect(await later).toEqual(response);
+  // Another key has no place.
+  expect((await create(second, randomUUID(), body))?.status).toBe(409);
+  expect(await countBoards('the last place')).toBe(1);
+  await database.query(room.definition);
+});
+
 it('after a replica is killed before the commit, a waiting request does the work', async () => {
   const body = { name: 'uncommitted' };
   const key = randomUUID();
