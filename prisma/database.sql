@@ -227,8 +227,9 @@ BEGIN
   IF ids IS NOT NULL THEN
     WITH single AS (
       INSERT INTO notification_reads (project_id, user_id, sequence, version)
-      SELECT of_project, of_user, sequence, state.version + 1 FROM notifications
-      WHERE id = ANY (ids) AND project_id = of_project AND sequence > through
+      SELECT of_project, of_user, one.sequence, state.version + 1 FROM unnest(ids) AS wanted (id)
+      CROSS JOIN LATERAL (SELECT project_id, sequence FROM notifications WHERE notifications.id = wanted.id LIMIT 1) AS one
+      WHERE one.project_id = of_project AND one.sequence > through
       ON CONFLICT DO NOTHING RETURNING 1
     )
     SELECT count(*) INTO marked FROM single;
@@ -244,8 +245,10 @@ BEGIN
     WITH RECURSIVE run (sequence) AS (
       SELECT through
       UNION ALL
-      SELECT single.sequence FROM run JOIN notification_reads AS single
-        ON single.project_id = of_project AND single.user_id = of_user AND single.sequence = run.sequence + 1
+      SELECT next.sequence FROM run CROSS JOIN LATERAL (
+        SELECT single.sequence FROM notification_reads AS single
+        WHERE single.project_id = of_project AND single.user_id = of_user AND single.sequence = run.sequence + 1 LIMIT 1
+      ) AS next
     )
     SELECT max(sequence) INTO through FROM run;
     DELETE FROM notification_reads WHERE project_id = of_project AND user_id = of_user AND sequence <= through;

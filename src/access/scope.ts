@@ -130,7 +130,11 @@ export async function openProjects(
   const rows = await query<ProjectRow>`
     SELECT project.id, project.organization_id, project.name, project.created, organization.name AS organization_name,
       organization.currency, organization_member.role AS organization_role, listed.project_role
-    FROM organization_members AS organization_member
+    FROM unnest(${organizationIds}::uuid[]) AS wanted (organization_id)
+    CROSS JOIN LATERAL (
+      SELECT * FROM organization_members
+      WHERE organization_members.organization_id = wanted.organization_id AND organization_members.user_id = ${userId}::uuid LIMIT 1
+    ) AS organization_member
     JOIN organizations AS organization ON organization.id = organization_member.organization_id
     CROSS JOIN LATERAL (
       (SELECT project.* FROM projects AS project
@@ -140,7 +144,7 @@ export async function openProjects(
       ORDER BY project.id DESC LIMIT ${limit} OFFSET ${offset})
       UNION ALL
       (SELECT project.* FROM project_members AS project_member
-      JOIN projects AS project ON project.id = project_member.project_id
+      CROSS JOIN LATERAL (SELECT * FROM projects WHERE projects.id = project_member.project_id LIMIT 1) AS project
       WHERE organization_member.role = 'member' AND project_member.user_id = organization_member.user_id
         AND project.organization_id = organization_member.organization_id
         AND project_member.project_id > ${above}::uuid AND project_member.project_id < ${below}::uuid
@@ -150,7 +154,6 @@ export async function openProjects(
       SELECT role AS project_role FROM project_members
       WHERE project_id = project.id AND user_id = organization_member.user_id LIMIT 1
     ) AS listed ON true
-    WHERE organization_member.user_id = ${userId}::uuid AND organization_member.organization_id = ANY (${organizationIds}::uuid[])
     ORDER BY project.id DESC`;
   const scopes = rows.map((row) => makeScope(database, viewer, row)).filter((scope) => scope !== null);
   return groupRows(organizationIds, scopes, ({ organizationId }) => organizationId);

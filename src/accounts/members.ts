@@ -63,8 +63,10 @@ export async function listProjectMembers(
         ORDER BY administrator.user_id DESC LIMIT ${limit})
         UNION ALL
         (SELECT listed.user_id, listed.role FROM project_members AS listed
-        JOIN organization_members AS own
-          ON own.organization_id = wanted.organization_id AND own.user_id = listed.user_id AND own.role = 'member'
+        CROSS JOIN LATERAL (
+          SELECT FROM organization_members AS own
+          WHERE own.organization_id = wanted.organization_id AND own.user_id = listed.user_id AND own.role = 'member' LIMIT 1
+        ) AS own
         WHERE listed.project_id = wanted.project_id AND listed.user_id > ${above}::uuid AND listed.user_id < ${below}::uuid
         ORDER BY listed.user_id DESC LIMIT ${limit})
       ) AS either
@@ -84,8 +86,10 @@ export async function countProjectMembers(database: Database, scopes: readonly P
       ((SELECT count(*) FROM organization_members AS administrator
         WHERE administrator.organization_id = wanted.organization_id AND administrator.role <> 'member')
       + (SELECT count(*) FROM project_members AS listed
-        JOIN organization_members AS own
-          ON own.organization_id = wanted.organization_id AND own.user_id = listed.user_id AND own.role = 'member'
+        CROSS JOIN LATERAL (
+          SELECT FROM organization_members AS own
+          WHERE own.organization_id = wanted.organization_id AND own.user_id = listed.user_id AND own.role = 'member' LIMIT 1
+        ) AS own
         WHERE listed.project_id = wanted.project_id))::int AS count
     FROM unnest(${projectIds}::uuid[], ${organizationIds}::uuid[]) AS wanted (project_id, organization_id)`;
   return pickCounts(projectIds, rows, ({ projectId }) => projectId);

@@ -37,7 +37,8 @@ async function countByOrganization({ database, requireViewer }: Context, organiz
     SELECT member.organization_id AS "organizationId",
       (CASE WHEN member.role <> 'member' THEN (SELECT count(*) FROM projects WHERE projects.organization_id = member.organization_id)
         ELSE (
-          SELECT count(*) FROM project_members AS listed JOIN projects AS project ON project.id = listed.project_id
+          SELECT count(*) FROM project_members AS listed
+          CROSS JOIN LATERAL (SELECT projects.organization_id FROM projects WHERE projects.id = listed.project_id LIMIT 1) AS project
           WHERE listed.user_id = member.user_id AND project.organization_id = member.organization_id)
       END)::int AS count
     FROM organization_members AS member

@@ -162,7 +162,7 @@ async function readInstances(
       (SELECT id FROM instances WHERE project_id = wanted.project_id AND (SELECT ${status}::instance_status) = status
         ORDER BY id LIMIT ${limit} OFFSET ${offset})
     ) AS listed
-    JOIN instances AS instance ON instance.id = listed.id
+    CROSS JOIN LATERAL (SELECT * FROM instances WHERE instances.id = listed.id LIMIT 1) AS instance
     ORDER BY instance.id`;
   return groupRows(projectIdsOf(scopes), rows, ({ projectId }) => projectId);
 }

@@ -113,7 +113,8 @@ async function choosePaths(
 /**
  * Scans the index of the order. `OFFSET 0` keeps the planner from pushing the filters into the scan: it might then use the
  * index of a filter, and sort all of its matches. Each branch has the filters and the limit for itself: behind the union they
- * would be applied to the rows of all branches, which the planner then sorts.
+ * would be applied to the rows of all branches, which the planner then sorts. Without `CASE` the planner expects one row that passes the
+ * filters, and so sorts the whole partition.
  */
 function scanInstances(database: Database, partitions: readonly Partition[], { filter, range }: Search) {
   const { nameBounds, createdBounds, limit, scanColumn, isAscending } = range;
@@ -133,7 +134,8 @@ function scanInstances(database: Database, partitions: readonly Partition[], { f
             AND (status, id) > (wanted.status::instance_status, wanted.above) AND (status, id) < (wanted.status::instance_status, wanted.below)
           ORDER BY status DESC, id DESC OFFSET 0
         ) AS scanned
-        WHERE (${region}::text IS NULL OR region = ${region}::text) AND (${plan}::text IS NULL OR plan = ${plan}::text) AND starts_with(name, ${prefix}::text)
+        WHERE CASE WHEN (${region}::text IS NULL OR region = ${region}::text) AND (${plan}::text IS NULL OR plan = ${plan}::text)
+          AND starts_with(name, ${prefix}::text) THEN true ELSE false END
         LIMIT ${limit})
       UNION ALL
       (SELECT * FROM (
@@ -141,7 +143,8 @@ function scanInstances(database: Database, partitions: readonly Partition[], { f
             AND (left(name, 255) COLLATE "C", id) > (${nameBounds.above.value}, ${nameBounds.above.id}::uuid) AND (left(name, 255) COLLATE "C", id) < (${nameBounds.below.value}, ${nameBounds.below.id}::uuid)
           ORDER BY left(name, 255) COLLATE "C" DESC, id DESC OFFSET 0
         ) AS scanned
-        WHERE (${region}::text IS NULL OR region = ${region}::text) AND (${plan}::text IS NULL OR plan = ${plan}::text)
+        WHERE CASE WHEN (${region}::text IS NULL OR region = ${region}::text) AND (${plan}::text IS NULL OR plan = ${plan}::text)
+          THEN true ELSE false END
         LIMIT ${limit})
       UNION ALL
       (SELECT * FROM (
@@ -149,7 +152,8 @@ function scanInstances(database: Database, partitions: readonly Partition[], { f
             AND (created, id) > (${createdBounds.above.value}::text::timestamptz, ${createdBounds.above.id}::uuid) AND (created, id) < (${createdBounds.below.value}::text::timestamptz, ${createdBounds.below.id}::uuid)
           ORDER BY created DESC, id DESC OFFSET 0
         ) AS scanned
-        WHERE (${region}::text IS NULL OR region = ${region}::text) AND (${plan}::text IS NULL OR plan = ${plan}::text) AND starts_with(name, ${prefix}::text)
+        WHERE CASE WHEN (${region}::text IS NULL OR region = ${region}::text) AND (${plan}::text IS NULL OR plan = ${plan}::text)
+          AND starts_with(name, ${prefix}::text) THEN true ELSE false END
         LIMIT ${limit})
     ) AS instance`;
 }

@@ -145,7 +145,9 @@ export async function countTasks(database: Database, scopes: readonly ProjectSco
           SELECT count(*) FROM tasks WHERE project_id = wanted.project_id AND status IN ('pending', 'running') AND created < ${hourAgo}
             AND (${statuses}::text[] IS NULL OR status = ANY (${statuses}::text[]::task_status[])))
         ELSE CASE WHEN ${statuses}::text[] IS NULL THEN (SELECT count(*) FROM tasks WHERE project_id = wanted.project_id)
-          ELSE (SELECT count(*) FROM tasks WHERE project_id = wanted.project_id AND status = ANY (${statuses}::text[]::task_status[])) END
+          ELSE (
+            SELECT count(*) FROM (SELECT DISTINCT unnest(${statuses}::text[])::task_status AS status) AS chosen
+            JOIN tasks ON tasks.project_id = wanted.project_id AND tasks.status = chosen.status) END
       END)::int AS count
     FROM unnest(${projectIdsOf(scopes)}::uuid[]) AS wanted (project_id)`;
   return pickCounts(projectIdsOf(scopes), rows, ({ projectId }) => projectId);
@@ -182,7 +184,7 @@ async function readTasks(database: Database, scopes: readonly ProjectScope[], { 
       (SELECT id FROM tasks WHERE project_id = wanted.project_id AND (SELECT ${status}::task_status) = status
         ORDER BY id DESC LIMIT ${limit} OFFSET ${offset})
     ) AS listed
-    JOIN tasks AS task ON task.id = listed.id
+    CROSS JOIN LATERAL (SELECT * FROM tasks WHERE tasks.id = listed.id LIMIT 1) AS task
     ORDER BY task.id DESC`;
   return groupRows(projectIdsOf(scopes), rows, ({ projectId }) => projectId);
 }

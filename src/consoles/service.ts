@@ -29,6 +29,10 @@ export async function listSessions(
 ): Promise<ConsoleSession[][]> {
   const { instanceId, userId, running } = filter;
   if (!instanceId && !userId && running !== true) return listAllSessions(database, scopes, running === false, slice);
+  if (instanceId && !userId && running !== true) {
+    const instances = scopes.map((scope) => ({ scope, id: instanceId }));
+    return listInstanceSessions(database, instances, slice, running === false);
+  }
   const { where, ...order } = sliceById(slice, 'desc');
   const projects = await readByRole(scopes, filter, (projectIds, conditions) => {
     const consoleSessions = { where: { AND: [...conditions, where] }, ...order };
@@ -102,14 +106,15 @@ async function readByRole<Row>(
 }
 
 /**
- * The console sessions of each instance, by one statement; visible and sorted as in `listSessions`. The sessions of all users and one's
- * own have a branch each, whose order is that of its index: by ids alone, PostgreSQL takes the primary key where few instances have most
- * sessions.
+ * The console sessions of each instance, or those that have ended, by one statement; visible and sorted as in `listSessions`. The
+ * sessions of all users and one's own have a branch each, whose order is that of its index: by ids alone, PostgreSQL takes the primary
+ * key where few instances have most sessions. Without `CASE` it expects one row in the project, and so sorts all of the instance.
  */
 export async function listInstanceSessions(
   database: Database,
   instances: readonly InProject[],
   slice: Slice<string>,
+  isEnded = false,
 ): Promise<ConsoleSession[][]> {
   const { above, below, limit, isAscending } = boundsOf(slice, 'desc');
   const wanted = listWanted(instances);
@@ -123,20 +128,24 @@ export async function listInstanceSessions(
       AS wanted (instance_id, project_id, user_id)
     CROSS JOIN LATERAL (
       (SELECT one.id FROM console_sessions AS one
-      WHERE wanted.user_id IS NULL AND (one.project_id = wanted.project_id) IS TRUE
+      WHERE wanted.user_id IS NULL
+        AND CASE WHEN one.project_id = wanted.project_id AND (NOT ${isEnded}::boolean OR one.ended IS NOT NULL) THEN true ELSE false END
         AND (one.instance_id, one.id) > (wanted.instance_id, ${above}::uuid)
         AND (one.instance_id, one.id) < (wanted.instance_id, ${below}::uuid)
       ORDER BY one.instance_id DESC, one.id DESC LIMIT ${limit})
       UNION ALL
       (SELECT one.id FROM console_sessions AS one
       WHERE one.instance_id = wanted.instance_id AND (one.project_id = wanted.project_id) IS TRUE
+        AND (NOT ${isEnded}::boolean OR one.ended IS NOT NULL)
         AND (one.user_id, one.id) > (wanted.user_id, ${above}::uuid)
         AND (one.user_id, one.id) < (wanted.user_id, ${below}::uuid)
       ORDER BY one.user_id DESC, one.id DESC LIMIT ${limit})
     ) AS listed
     CROSS JOIN LATERAL (SELECT * FROM console_sessions WHERE console_sessions.id = listed.id LIMIT 1) AS session
     ORDER BY session.id DESC`;
-  return groupRows(wanted.instanceIds, rows, ({ instanceId }) => instanceId);
+  // An instance may have been in several of the projects.
+  const keys = instances.map(({ scope, id }) => scope.projectId + id);
+  return groupRows(keys, rows, ({ projectId, instanceId }) => projectId + instanceId);
 }
 
 /**

@@ -261,7 +261,11 @@ export async function readSnapshots(database: Database, sessions: readonly Sessi
     FROM unnest(${sessions.map(({ id }) => id)}::uuid[], ${sessions.map(({ projectId }) => projectId)}::uuid[],
       ${sessions.map(({ instanceId }) => instanceId)}::uuid[]) AS running (id, project_id, instance_id)
     LEFT JOIN console_sessions AS session ON session.id = running.id
-    LEFT JOIN instances AS instance ON instance.id = running.instance_id AND instance.project_id = running.project_id
+    LEFT JOIN LATERAL (
+      SELECT found.id, found.status
+      FROM (SELECT id, project_id, status FROM instances WHERE instances.id = running.instance_id LIMIT 1) AS found
+      WHERE found.project_id = running.project_id
+    ) AS instance ON true
     LEFT JOIN console_endpoints AS endpoint ON endpoint.instance_id = instance.id`;
   return new Map(rows.map((row) => [row.id, { ...row, endpoint: endpointOf(row) }]));
 }

@@ -57,7 +57,10 @@ export async function findReplaced(database: Database, checkpoints: readonly Log
     SELECT entry.project_id AS "projectId"
     FROM unnest(${checkpoints.map(({ projectId }) => projectId)}::uuid[], ${checkpoints.map(({ sequence }) => sequence)}::bigint[],
       ${checkpoints.map(({ id }) => id)}::uuid[]) AS checkpoint (project_id, sequence, id)
-    JOIN notifications AS entry ON entry.project_id = checkpoint.project_id AND entry.sequence = checkpoint.sequence
+    CROSS JOIN LATERAL (
+      SELECT notifications.id, notifications.project_id FROM notifications
+      WHERE notifications.project_id = checkpoint.project_id AND notifications.sequence = checkpoint.sequence LIMIT 1
+    ) AS entry
     WHERE entry.id <> checkpoint.id`;
   return rows.map(({ projectId }) => projectId);
 }
@@ -70,8 +73,11 @@ export async function findFork(database: Database, projectId: string, checkpoint
   const [row] = await database.query<{ kept: number | null }>`
     SELECT max(entry.sequence) AS kept
     FROM unnest(${checkpoints.map(({ sequence }) => sequence)}::bigint[], ${checkpoints.map(({ id }) => id)}::uuid[]) AS checkpoint (sequence, id)
-    JOIN notifications AS entry
-      ON entry.project_id = ${projectId}::uuid AND entry.sequence = checkpoint.sequence AND entry.id = checkpoint.id`;
+    CROSS JOIN LATERAL (
+      SELECT notifications.id, notifications.sequence FROM notifications
+      WHERE notifications.project_id = ${projectId}::uuid AND notifications.sequence = checkpoint.sequence LIMIT 1
+    ) AS entry
+    WHERE entry.id = checkpoint.id`;
   if (row && row.kept !== null) return row.kept;
   const last = await loadLastSequence(database, projectId);
   return Math.min(last, Math.max(0, (checkpoints[0]?.sequence ?? last + 1) - 1));

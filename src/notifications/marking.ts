@@ -16,7 +16,8 @@ export async function countUnread(database: Database, scopes: readonly ProjectSc
 /** The ids of the named notifications of the project that the viewer has not read. */
 export async function findUnread({ database, projectId, viewer }: ProjectScope<SqlClient>, ids: readonly string[]): Promise<string[]> {
   const rows = await database.query<{ id: string }>`
-    SELECT notification.id FROM notifications AS notification
+    SELECT notification.id FROM unnest(${ids}::uuid[]) AS wanted (id)
+    CROSS JOIN LATERAL (SELECT * FROM notifications WHERE notifications.id = wanted.id LIMIT 1) AS notification
     LEFT JOIN notification_states AS state ON state.project_id = notification.project_id AND state.user_id = ${viewer.userId}::uuid
     LEFT JOIN LATERAL (
       SELECT reads.sequence FROM notification_reads AS reads
@@ -24,10 +25,10 @@ export async function findUnread({ database, projectId, viewer }: ProjectScope<S
         AND reads.sequence = notification.sequence
       LIMIT 1
     ) AS single ON true
-    WHERE notification.id = ANY (${ids}::uuid[]) AND notification.project_id = ${projectId}::uuid
+    WHERE notification.project_id = ${projectId}::uuid
       AND single.sequence IS NULL AND notification.sequence > coalesce(state.read_through, 0)
     ORDER BY notification.sequence`;
-  return rows.map(({ id }) => id);
+  return [...new Set(rows.map(({ id }) => id))];
 }
 
 interface MarkRequest {

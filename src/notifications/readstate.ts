@@ -56,8 +56,10 @@ export async function loadReadState(database: Database, { projectId, userId, sin
       SELECT array_agg(id ORDER BY sequence) AS ids
       FROM (
         SELECT notification.id, notification.sequence FROM notification_reads AS single
-        JOIN notifications AS notification
-          ON notification.project_id = single.project_id AND notification.sequence = single.sequence
+        CROSS JOIN LATERAL (
+          SELECT entry.id, entry.sequence FROM notifications AS entry
+          WHERE entry.project_id = single.project_id AND entry.sequence = single.sequence LIMIT 1
+        ) AS notification
         WHERE single.project_id = log.project_id AND single.user_id = ${userId}::uuid
           AND single.sequence > mark.through AND single.version > ${sinceVersion}
         ORDER BY single.sequence LIMIT ${MAX_EVENT_IDS + 1}

@@ -135,7 +135,7 @@ it('a request waits for one with its key that has taken the last place, and gets
   const earlier = create(first, key, body);
   await until(async () => (await countWaiting('advisory')) === 1);
   const [room] = (await database.query(`SELECT pg_get_functiondef('has_answer_room'::regproc) AS definition`)).rows;
-  await database.query(room.definition.replace(/AS \$function\$[^]*\$function\$/, 'AS $function$ SELECT false $function$'));
+  await database.query(room.definition.replace(/AS \$function\$.*\$function\$/s, 'AS $function$ SELECT false $function$'));
   let hasAnswer = false;
   const later = create(second, key, body).finally(() => (hasAnswer = true));
   await until(async () => hasAnswer || (await countWaiting('transactionid')) === 1);
