@@ -2,7 +2,7 @@ import { type InProject, type ProjectScope, projectIdsOf } from '../access/scope
 import type { Instance } from '../generated/prisma/client.ts';
 import type { InstanceStatus } from '../generated/prisma/enums.ts';
 import type { Context } from '../graph/context.ts';
-import { boundsOf, type Slice } from '../graph/keyset.ts';
+import { boundsFromStart, type Slice } from '../graph/keyset.ts';
 import type { Order } from '../graph/order.ts';
 import { Fault } from '../kernel/fault.ts';
 import { type Page, type PageRange, type PageRequest, resolvePage } from '../kernel/page.ts';
@@ -29,7 +29,7 @@ export async function listInstances(
   const isOfStatus = Boolean(filter.statuses?.length || (status && !attention));
   if (order.field !== 'id' || isOfStatus || isSearch(filter)) return searchInstances(database, scopes, filter, order, slice);
   if (attention) return listAttentiveInstances(database, scopes, { status, attention }, slice);
-  const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
+  const { above, below, limit, isAscending, within } = boundsFromStart(slice, 'asc');
   const query = database.queryInOrder(isAscending);
   const rows = await query<Instance>`
     SELECT listed.* FROM unnest(${projectIdsOf(scopes)}::uuid[]) AS wanted (project_id)
@@ -45,7 +45,7 @@ export async function listInstances(
       ORDER BY instance.id DESC LIMIT ${limit}
     ) AS listed
     ORDER BY listed.id DESC`;
-  return groupRows(projectIdsOf(scopes), rows, ({ projectId }) => projectId);
+  return within(groupRows(projectIdsOf(scopes), rows, ({ projectId }) => projectId));
 }
 
 /**
@@ -58,7 +58,7 @@ async function listAttentiveInstances(
   { status = null, attention }: Pick<InstanceFilter, 'status'> & { readonly attention: InstanceAttention },
   slice: Slice<string>,
 ): Promise<Instance[][]> {
-  const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
+  const { above, below, limit, isAscending, within } = boundsFromStart(slice, 'asc');
   const now = new Date();
   const query = database.queryInOrder(isAscending);
   const rows = await query<Instance>`
@@ -92,7 +92,7 @@ async function listAttentiveInstances(
       JOIN instances AS instance ON instance.id = found.id
     ) AS listed
     ORDER BY listed.id DESC`;
-  return groupRows(projectIdsOf(scopes), rows, ({ projectId }) => projectId);
+  return within(groupRows(projectIdsOf(scopes), rows, ({ projectId }) => projectId));
 }
 
 /** Whether the filter has a condition that the counters do not cover. */

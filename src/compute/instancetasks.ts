@@ -1,7 +1,7 @@
 import { columnsOf, type InProject } from '../access/scope.ts';
 import type { Task } from '../generated/prisma/client.ts';
 import type { TaskStatus } from '../generated/prisma/enums.ts';
-import { boundsOf, type Slice } from '../graph/keyset.ts';
+import { boundsFromStart, type Slice } from '../graph/keyset.ts';
 import { type Order, rangeOf, sortRows } from '../graph/order.ts';
 import { groupRows, pickCounts } from '../kernel/rows.ts';
 import type { Database } from '../platform/database.ts';
@@ -25,7 +25,7 @@ export async function listInstanceTasks(
   slice: Slice<string>,
 ): Promise<Task[][]> {
   if (order.field !== 'id' || selectTaskStatuses(filter)) return searchInstanceTasks(database, instances, filter, order, slice);
-  const { above, below, limit, isAscending } = boundsOf(slice, 'desc');
+  const { above, below, limit, isAscending, within } = boundsFromStart(slice, 'desc');
   const { ids: instanceIds, projectIds } = columnsOf(instances);
   const query = database.queryInOrder(isAscending);
   const rows = await query<Task>`
@@ -39,7 +39,7 @@ export async function listInstanceTasks(
       ORDER BY task.instance_id DESC, task.project_id DESC, task.id DESC LIMIT ${limit}
     ) AS listed
     ORDER BY listed.id DESC`;
-  return groupRows(instanceIds, rows, ({ instanceId }) => instanceId);
+  return within(groupRows(instanceIds, rows, ({ instanceId }) => instanceId));
 }
 
 /** The tasks of each instance in any order and of any statuses. Each status is read separately, along the index of the order. */

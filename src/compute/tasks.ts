@@ -2,7 +2,7 @@ import { type InProject, type ProjectScope, projectIdsOf } from '../access/scope
 import type { Task } from '../generated/prisma/client.ts';
 import type { TaskStatus } from '../generated/prisma/enums.ts';
 import type { Context } from '../graph/context.ts';
-import { boundsOf, type Slice } from '../graph/keyset.ts';
+import { boundsFromStart, type Slice } from '../graph/keyset.ts';
 import { pickInProject } from '../graph/node.ts';
 import { type Order, rangeOf, sortRows } from '../graph/order.ts';
 import type { SizedText } from '../graph/textloader.ts';
@@ -36,7 +36,7 @@ export async function listTasks(
 ): Promise<Task[][]> {
   const { status, statuses, attention } = filter;
   if (order.field !== 'id' || status || statuses?.length || attention) return searchTasks(database, scopes, filter, order, slice);
-  const { above, below, limit, isAscending } = boundsOf(slice, 'desc');
+  const { above, below, limit, isAscending, within } = boundsFromStart(slice, 'desc');
   const query = database.queryInOrder(isAscending);
   // The bounds compare whole keys of the index, as those of `listInstanceTasks` do.
   const rows = await query<Task>`
@@ -51,7 +51,7 @@ export async function listTasks(
       ORDER BY task.id DESC LIMIT ${limit}
     ) AS listed
     ORDER BY listed.id DESC`;
-  return groupRows(projectIdsOf(scopes), rows, ({ projectId }) => projectId);
+  return within(groupRows(projectIdsOf(scopes), rows, ({ projectId }) => projectId));
 }
 
 /** An error may be long: `readTaskErrors` reads it only where it is requested. */

@@ -1,6 +1,6 @@
 import { columnsOf, hasRole, type InProject, type ProjectScope, projectIdsOf, requireRole } from '../access/scope.ts';
 import type { ConsoleSession as ConsoleSessionRow, Prisma } from '../generated/prisma/client.ts';
-import { boundsOf, type Slice, sliceById } from '../graph/keyset.ts';
+import { boundsFromStart, type Slice, sliceById } from '../graph/keyset.ts';
 import { pickInProject } from '../graph/node.ts';
 import { Fault } from '../kernel/fault.ts';
 import { groupRows, pickCounts, pickLists } from '../kernel/rows.ts';
@@ -55,7 +55,7 @@ async function listAllSessions(
   isEnded: boolean,
   slice: Slice<string>,
 ): Promise<ConsoleSession[][]> {
-  const { above, below, limit, isAscending } = boundsOf(slice, 'desc');
+  const { above, below, limit, isAscending, within } = boundsFromStart(slice, 'desc');
   const userIds = scopes.map((scope) => visibleTo(scope).userId ?? null);
   const query = database.queryInOrder(isAscending);
   const rows = await query<ConsoleSession>`
@@ -79,7 +79,7 @@ async function listAllSessions(
     ) AS listed
     CROSS JOIN LATERAL (SELECT * FROM console_sessions WHERE console_sessions.id = listed.id LIMIT 1) AS session
     ORDER BY session.id DESC`;
-  return groupRows(projectIdsOf(scopes), rows, ({ projectId }) => projectId);
+  return within(groupRows(projectIdsOf(scopes), rows, ({ projectId }) => projectId));
 }
 
 /** The number of sessions in each of the lists. */
@@ -116,7 +116,7 @@ export async function listInstanceSessions(
   slice: Slice<string>,
   isEnded = false,
 ): Promise<ConsoleSession[][]> {
-  const { above, below, limit, isAscending } = boundsOf(slice, 'desc');
+  const { above, below, limit, isAscending, within } = boundsFromStart(slice, 'desc');
   const wanted = listWanted(instances);
   const query = database.queryInOrder(isAscending);
   const rows = await query<ConsoleSession>`
@@ -145,7 +145,7 @@ export async function listInstanceSessions(
     ORDER BY session.id DESC`;
   // An instance may have been in several of the projects.
   const keys = instances.map(({ scope, id }) => scope.projectId + id);
-  return groupRows(keys, rows, ({ projectId, instanceId }) => projectId + instanceId);
+  return within(groupRows(keys, rows, ({ projectId, instanceId }) => projectId + instanceId));
 }
 
 /**

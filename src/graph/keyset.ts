@@ -78,6 +78,24 @@ export function boundsOf({ after, before, limit, isBackwards }: Slice<string>, o
   return { above, below, limit, isAscending: (order === 'asc') !== isBackwards };
 }
 
+/**
+ * The same for a statement that compares whole keys of an index, whose first columns are the same for all rows of a list: PostgreSQL
+ * would not end the scan at the last bound, but read the rest of the list. So the statement has none, only its limit, and `within` drops
+ * the rows beyond it.
+ */
+export function boundsFromStart(slice: Slice<string>, order: 'asc' | 'desc') {
+  const { above, below, limit, isAscending } = boundsOf(slice, order);
+  const isUnbounded = (slice.isBackwards ? slice.after : slice.before) === undefined;
+  return {
+    above: isAscending ? above : FIRST_ID,
+    below: isAscending ? LAST_ID : below,
+    limit,
+    isAscending,
+    within: <Row extends { readonly id: string }>(lists: Row[][]): Row[][] =>
+      isUnbounded ? lists : lists.map((list) => list.filter(({ id }) => above < id && id < below)),
+  };
+}
+
 /** The bounds of a numbered page of a list ordered by ascending id. */
 export function boundsOfPage(range: PageRange): Required<IdRange> {
   return { above: FIRST_ID, below: LAST_ID, isAscending: true, ...range };

@@ -1,7 +1,7 @@
 import { columnsOf, type InProject, type ProjectScope, projectIdsOf } from '../access/scope.ts';
 import type { Backup, Snapshot, SshKey, Volume, Vpc } from '../generated/prisma/client.ts';
 import type { ResourceKind } from '../generated/prisma/enums.ts';
-import { boundsOf, type Slice } from '../graph/keyset.ts';
+import { boundsFromStart, type Slice } from '../graph/keyset.ts';
 import { type NodeName, pickInProject } from '../graph/node.ts';
 import { type Order, rangeOf, sortRows } from '../graph/order.ts';
 import type { SizedText } from '../graph/textloader.ts';
@@ -66,7 +66,7 @@ async function listProjectResources(
   scopes: readonly ProjectScope[],
   slice: Slice<string>,
 ): Promise<InstanceResource[][]> {
-  const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
+  const { above, below, limit, isAscending, within } = boundsFromStart(slice, 'asc');
   const query = database.queryInOrder(isAscending);
   const rows = await query<Nullable<InstanceResource>>`
     SELECT listed.* FROM unnest(${projectIdsOf(scopes)}::uuid[]) AS wanted (project_id)
@@ -87,11 +87,11 @@ async function listProjectResources(
         AND (project_id, id) < (wanted.project_id, ${below}::uuid) ORDER BY id DESC LIMIT ${limit})
     ) AS listed
     ORDER BY listed.id DESC`;
-  return groupRows(projectIdsOf(scopes), rows as InstanceResource[], ({ projectId }) => projectId);
+  return within(groupRows(projectIdsOf(scopes), rows as InstanceResource[], ({ projectId }) => projectId));
 }
 
 export async function listVpcs(database: Database, scopes: readonly ProjectScope[], slice: Slice<string>): Promise<Vpc[][]> {
-  const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
+  const { above, below, limit, isAscending, within } = boundsFromStart(slice, 'asc');
   const query = database.queryInOrder(isAscending);
   const rows = await query<Vpc>`
     SELECT listed.* FROM unnest(${projectIdsOf(scopes)}::uuid[]) AS wanted (project_id)
@@ -102,12 +102,12 @@ export async function listVpcs(database: Database, scopes: readonly ProjectScope
         AND (project_id, id) < (wanted.project_id, ${below}::uuid) ORDER BY id DESC LIMIT ${limit}
     ) AS listed
     ORDER BY listed.id DESC`;
-  return groupRows(projectIdsOf(scopes), rows, ({ projectId }) => projectId);
+  return within(groupRows(projectIdsOf(scopes), rows, ({ projectId }) => projectId));
 }
 
 /** The SSH keys of each project, without the public keys, which may be long: `readPublicKeys` reads them only where they are requested. */
 export async function listSshKeys(database: Database, scopes: readonly ProjectScope[], slice: Slice<string>): Promise<SshKey[][]> {
-  const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
+  const { above, below, limit, isAscending, within } = boundsFromStart(slice, 'asc');
   const query = database.queryInOrder(isAscending);
   const rows = await query<Omit<SshKey, 'publicKey'>>`
     SELECT listed.* FROM unnest(${projectIdsOf(scopes)}::uuid[]) AS wanted (project_id)
@@ -118,7 +118,7 @@ export async function listSshKeys(database: Database, scopes: readonly ProjectSc
         AND (project_id, id) < (wanted.project_id, ${below}::uuid) ORDER BY id DESC LIMIT ${limit}
     ) AS listed
     ORDER BY listed.id DESC`;
-  return groupRows(projectIdsOf(scopes), rows.map(withoutPublicKey), ({ projectId }) => projectId);
+  return within(groupRows(projectIdsOf(scopes), rows.map(withoutPublicKey), ({ projectId }) => projectId));
 }
 
 /** A key may be long: `readPublicKeys` reads it only where it is requested. */
@@ -169,7 +169,7 @@ export async function listInstanceResources(
   instances: readonly InProject[],
   slice: Slice<string>,
 ): Promise<InstanceResource[][]> {
-  const { above, below, limit, isAscending } = boundsOf(slice, 'asc');
+  const { above, below, limit, isAscending, within } = boundsFromStart(slice, 'asc');
   const { ids: instanceIds, projectIds } = columnsOf(instances);
   const query = database.queryInOrder(isAscending);
   const rows = await query<Nullable<InstanceResource>>`
@@ -191,7 +191,7 @@ export async function listInstanceResources(
         AND (instance_id, project_id, id) < (wanted.instance_id, wanted.project_id, ${below}::uuid) ORDER BY id DESC LIMIT ${limit})
     ) AS listed
     ORDER BY listed.id DESC`;
-  return groupRows(instanceIds, rows as InstanceResource[], ({ instanceId }) => instanceId);
+  return within(groupRows(instanceIds, rows as InstanceResource[], ({ instanceId }) => instanceId));
 }
 
 /** The volumes of each instance, read along the index of the order. */

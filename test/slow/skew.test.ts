@@ -4,6 +4,7 @@ import { findFork } from '../../src/notifications/log.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import { explain, recordStatements, type Statement } from '../support/plans.ts';
 import { loadSkewed } from '../support/skew.ts';
+import { countBlocks, openConnection } from '../support/sql.ts';
 
 /** What a statement may read of one table for a page of 20, with what it looks up beside each row. */
 const MOST_ROWS = 250;
@@ -83,4 +84,27 @@ test('where most rows are in one place, what names them looks them up', async ()
     ...marking.filter((problem) => !problem.includes('rows of notification_reads')),
   ];
   expect(problems).toEqual([]);
+});
+
+test.each(['tasks', 'instances', 'consoleSessions'])('what is new of the %s is read without the rest of the list', async (list) => {
+  const connection = await openConnection(app);
+  const read = async (args: string) => {
+    const query = `{ project(id: "${app.demo.project_id}") { ${list}(${args}) { nodes { id } pageInfo { startCursor endCursor } } } }`;
+    const { json } = await app.graphql(query, {}, { as: 'owner' });
+    return json.data.project[list];
+  };
+  for (const [end, beyond, start] of [
+    ['first', 'before', 'endCursor'],
+    ['last', 'after', 'startCursor'],
+  ] as const) {
+    const page = await read(`${end}: 5`);
+    recorded.length = 0;
+    const isNew = await read(`${end}: 20, ${beyond}: "${page.pageInfo[start]}"`);
+    // All of the page but the one at the cursor.
+    expect(isNew.nodes).toEqual(end === 'first' ? page.nodes.slice(0, 4) : page.nodes.slice(1));
+    const statements = recorded.filter(({ sql }) => sql.includes('LIMIT') && sql.includes('listed'));
+    expect(statements.length).toBeGreaterThan(0);
+    for (const { sql, values } of statements) expect(await countBlocks(connection, () => sql, values), sql).toBeLessThan(120);
+  }
+  await connection.close();
 });
