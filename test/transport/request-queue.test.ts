@@ -46,6 +46,30 @@ it('pipelined requests are handled one after the other, and answered in their or
   expect(await wire.receive(403)).toHaveLength(403);
 });
 
+it('a connection on which nothing was sent is closed without a response, and a request that has just arrived is served', async () => {
+  const { server, wire, baseUrl } = await open({ handler: (request, response) => answer(response, String(numberOf(request))) });
+  wire.write(requests(1));
+  await wire.receive(1);
+  const [unused, late] = [await openWire(baseUrl), await openWire(baseUrl)];
+  closing.push(() => late.socket.destroy());
+  await expect.poll(() => new Promise((resolve) => server.getConnections((_, count) => resolve(count)))).toBe(3);
+  server.headersTimeout = 1;
+  // The time is over when the server next looks, and the request is in the system's buffer.
+  late.write(requests(1, 7));
+  const until = performance.now() + 2_100;
+  while (performance.now() < until);
+  expect((await late.receive(1)).map(({ status, body }) => [status, body])).toEqual([[200, '7']]);
+  expect(await unused.receive(1)).toEqual([]);
+  // A request of which a part has arrived is answered.
+  const partial = await openWire(baseUrl);
+  closing.push(() => partial.socket.destroy());
+  partial.write('GET / HTTP/1.1\r\n');
+  expect((await partial.receive(1))[0]).toMatchObject({ status: 400, body: expect.stringContaining('did not arrive in time') });
+  // A connection whose request was answered stays open between requests.
+  wire.write(requests(1, 1));
+  expect((await wire.receive(2)).map(({ body }) => body)).toEqual(['0', '1']);
+});
+
 it('nothing is read from a refused connection', async () => {
   const { server, wire, baseUrl } = await open({
     handler: (request, response) => answer(response, request.url ?? ''),

@@ -12,9 +12,11 @@ import { requestQueueOf } from './requestqueue.ts';
 /** How long an answered socket stays open, so that the client can read the response. */
 const LINGER_MS = 1_000;
 
+const REQUEST_TIMEOUT = 'ERR_HTTP_REQUEST_TIMEOUT';
+
 const details: Readonly<Record<string, string>> = {
   HPE_HEADER_OVERFLOW: 'The request line and headers are too large.',
-  ERR_HTTP_REQUEST_TIMEOUT: 'The request did not arrive in time.',
+  [REQUEST_TIMEOUT]: 'The request did not arrive in time.',
   [TOO_MANY_CHUNKS]: 'The body has too many chunks.',
 };
 
@@ -28,6 +30,7 @@ export function answerClientError(failure: NodeJS.ErrnoException, stream: Duplex
   const answer = () => answerRaw(socket, invalidHttp(details[failure.code ?? '']));
   // The client has gone, or has had its response.
   if (!socket.writable || failure.code === 'ECONNRESET' || queue?.isBodyOfAnswered) socket.destroy();
+  else if (failure.code === REQUEST_TIMEOUT && socket.bytesRead === 0) closeUnused(socket);
   // The malformed bytes follow complete requests, which are answered first.
   else if (queue && last?.complete) queue.enqueueLast(last, answer);
   // The malformed bytes are in the body of a waiting request. The requests before it are answered first.
@@ -35,6 +38,16 @@ export function answerClientError(failure: NodeJS.ErrnoException, stream: Duplex
   // The malformed bytes are in the body of a request whose response has already begun.
   else if (socket._httpMessage?.headersSent) socket.destroy();
   else answer();
+}
+
+/**
+ * Closes a connection on which nothing was sent, as browsers open in advance. A response would be taken for that of a request which the
+ * client sends at the same moment. Of a busy process the timer may be late: what has arrived by then is read first, and is served.
+ */
+function closeUnused(socket: Socket): void {
+  setImmediate(() => {
+    if (socket.bytesRead === 0) socket.destroy();
+  });
 }
 
 /** Rejects a request before it reaches the handler. */
