@@ -45,7 +45,7 @@ export async function listInstances(
       ORDER BY instance.id DESC LIMIT ${limit}
     ) AS listed
     ORDER BY listed.id DESC`;
-  return within(groupRows(projectIdsOf(scopes), rows, ({ projectId }) => projectId));
+  return groupRows(projectIdsOf(scopes), within(rows), ({ projectId }) => projectId);
 }
 
 /**
@@ -92,7 +92,7 @@ async function listAttentiveInstances(
       JOIN instances AS instance ON instance.id = found.id
     ) AS listed
     ORDER BY listed.id DESC`;
-  return within(groupRows(projectIdsOf(scopes), rows, ({ projectId }) => projectId));
+  return groupRows(projectIdsOf(scopes), within(rows), ({ projectId }) => projectId);
 }
 
 /** Whether the filter has a condition that the counters do not cover. */

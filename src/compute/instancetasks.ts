@@ -39,7 +39,7 @@ export async function listInstanceTasks(
       ORDER BY task.instance_id DESC, task.project_id DESC, task.id DESC LIMIT ${limit}
     ) AS listed
     ORDER BY listed.id DESC`;
-  return within(groupRows(instanceIds, rows, ({ instanceId }) => instanceId));
+  return groupRows(instanceIds, within(rows), ({ instanceId }) => instanceId);
 }
 
 /** The tasks of each instance in any order and of any statuses. Each status is read separately, along the index of the order. */

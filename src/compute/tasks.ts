@@ -51,7 +51,7 @@ export async function listTasks(
       ORDER BY task.id DESC LIMIT ${limit}
     ) AS listed
     ORDER BY listed.id DESC`;
-  return within(groupRows(projectIdsOf(scopes), rows, ({ projectId }) => projectId));
+  return groupRows(projectIdsOf(scopes), within(rows), ({ projectId }) => projectId);
 }
 
 /** An error may be long: `readTaskErrors` reads it only where it is requested. */

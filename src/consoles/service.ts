@@ -79,7 +79,7 @@ async function listAllSessions(
     ) AS listed
     CROSS JOIN LATERAL (SELECT * FROM console_sessions WHERE console_sessions.id = listed.id LIMIT 1) AS session
     ORDER BY session.id DESC`;
-  return within(groupRows(projectIdsOf(scopes), rows, ({ projectId }) => projectId));
+  return groupRows(projectIdsOf(scopes), within(rows), ({ projectId }) => projectId);
 }
 
 /** The number of sessions in each of the lists. */
@@ -145,7 +145,7 @@ export async function listInstanceSessions(
     ORDER BY session.id DESC`;
   // An instance may have been in several of the projects.
   const keys = instances.map(({ scope, id }) => scope.projectId + id);
-  return within(groupRows(keys, rows, ({ projectId, instanceId }) => projectId + instanceId));
+  return groupRows(keys, within(rows), ({ projectId, instanceId }) => projectId + instanceId);
 }
 
 /**

@@ -85,14 +85,12 @@ export function boundsOf({ after, before, limit, isBackwards }: Slice<string>, o
  */
 export function boundsFromStart(slice: Slice<string>, order: 'asc' | 'desc') {
   const { above, below, limit, isAscending } = boundsOf(slice, order);
-  const isUnbounded = (slice.isBackwards ? slice.after : slice.before) === undefined;
   return {
     above: isAscending ? above : FIRST_ID,
     below: isAscending ? LAST_ID : below,
     limit,
     isAscending,
-    within: <Row extends { readonly id: string }>(lists: Row[][]): Row[][] =>
-      isUnbounded ? lists : lists.map((list) => list.filter(({ id }) => above < id && id < below)),
+    within: <Row extends { readonly id: string }>(rows: Row[]): Row[] => rows.filter(({ id }) => above < id && id < below),
   };
 }
 

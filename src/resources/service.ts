@@ -87,7 +87,7 @@ async function listProjectResources(
         AND (project_id, id) < (wanted.project_id, ${below}::uuid) ORDER BY id DESC LIMIT ${limit})
     ) AS listed
     ORDER BY listed.id DESC`;
-  return within(groupRows(projectIdsOf(scopes), rows as InstanceResource[], ({ projectId }) => projectId));
+  return groupRows(projectIdsOf(scopes), within(rows as InstanceResource[]), ({ projectId }) => projectId);
 }
 
 export async function listVpcs(database: Database, scopes: readonly ProjectScope[], slice: Slice<string>): Promise<Vpc[][]> {
@@ -102,7 +102,7 @@ export async function listVpcs(database: Database, scopes: readonly ProjectScope
         AND (project_id, id) < (wanted.project_id, ${below}::uuid) ORDER BY id DESC LIMIT ${limit}
     ) AS listed
     ORDER BY listed.id DESC`;
-  return within(groupRows(projectIdsOf(scopes), rows, ({ projectId }) => projectId));
+  return groupRows(projectIdsOf(scopes), within(rows), ({ projectId }) => projectId);
 }
 
 /** The SSH keys of each project, without the public keys, which may be long: `readPublicKeys` reads them only where they are requested. */
@@ -118,7 +118,7 @@ export async function listSshKeys(database: Database, scopes: readonly ProjectSc
         AND (project_id, id) < (wanted.project_id, ${below}::uuid) ORDER BY id DESC LIMIT ${limit}
     ) AS listed
     ORDER BY listed.id DESC`;
-  return within(groupRows(projectIdsOf(scopes), rows.map(withoutPublicKey), ({ projectId }) => projectId));
+  return groupRows(projectIdsOf(scopes), within(rows).map(withoutPublicKey), ({ projectId }) => projectId);
 }
 
 /** A key may be long: `readPublicKeys` reads it only where it is requested. */
@@ -191,7 +191,7 @@ export async function listInstanceResources(
         AND (instance_id, project_id, id) < (wanted.instance_id, wanted.project_id, ${below}::uuid) ORDER BY id DESC LIMIT ${limit})
     ) AS listed
     ORDER BY listed.id DESC`;
-  return within(groupRows(instanceIds, rows as InstanceResource[], ({ instanceId }) => instanceId));
+  return groupRows(instanceIds, within(rows as InstanceResource[]), ({ instanceId }) => instanceId);
 }
 
 /** The volumes of each instance, read along the index of the order. */
